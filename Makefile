@@ -1,0 +1,55 @@
+# The whole developer manual. `make demo` and `make test` set up all they need, from nothing but Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+# Real data for benchmarks and a few tests: a folder the user names, or the one beside this project if it is there.
+ifeq ($(SIMTREE_DATA),)
+ifneq ($(wildcard ../shared/data),)
+export SIMTREE_DATA := $(abspath ../shared/data)
+endif
+endif
+
+.PHONY: help demo test check format lint types unit kernels bench-tree clean
+
+help:             ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo.stamp    ## learn a similarity on digits, print a table, draw two pictures into demo/
+	$(BIN)/python examples/demo.py --out demo
+
+test: $(VENV)/test.stamp lint types unit kernels    ## everything that is checked before a change lands
+
+check: format test    ## what a contributor runs: format, lint, types, tests
+
+format: $(VENV)/test.stamp    ## rewrite the sources in the common format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix-only --quiet .
+
+lint: $(VENV)/test.stamp    ## format and style, without changing anything
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/test.stamp    ## static types of the package
+	$(BIN)/mypy
+
+unit: $(VENV)/test.stamp    ## all tests and examples of the docs, on two processes
+	$(PYTEST) -n 2
+
+kernels: $(VENV)/test.stamp    ## the kernel tests twice more: interpreted, and with array bounds checked
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/test_kernels.py
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernel tests/test_kernels.py
+
+bench-tree: $(VENV)/test.stamp    ## one tree beside scikit-learn's (needs SIMTREE_DATA)
+	$(BIN)/python benchmarks/bench_tree.py --out results
+
+clean:            ## remove what these commands made
+	rm -rf $(VENV) demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/%.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(if $(filter demo,$*),plot,$*)]"
+	touch $@

@@ -1,0 +1,70 @@
+"""Checks of parameters: each error is one sentence with the parameter, its value and the remedy."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Value as an int if it is a whole number in [low, high]."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a whole number; give an int {_range(low, high)}.")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise ValueError(f"{name}={value!r} is out of range; give an int {_range(low, high)}.")
+    return number
+
+
+def check_real(name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> float:
+    """Value as a float if it is a number between low and high; a bound that is open is itself not allowed."""
+    between = f"{'above' if open_low else 'from'} {low:g} {'to below' if open_high else 'to'} {high:g}"
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not a number; give one {between}.")
+    number = float(value)
+    if not low <= number <= high or (open_low and number == low) or (open_high and number == high):
+        raise ValueError(f"{name}={value!r} is out of range; give a number {between}.")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
+    """Value if it is one of the choices."""
+    allowed = list(choices)
+    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in allowed):
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def n_to_draw(name: str, value: Any, total: int) -> int:
+    """How many of ``total`` a ``max_features``-like parameter asks for: None all, an int that many, a float that share."""
+    if value is None:
+        return total
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return min(check_integer(name, value, 1), total)
+    return max(1, int(check_real(name, value, 0.0, 1.0, open_low=True) * total))
+
+
+def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.bool_]:
+    """Labels of pairs as booleans (True: same): accepts bool, 0/1 and -1/+1, and needs pairs of both kinds."""
+    found = np.asarray(labels)
+    if found.shape != (n_pairs,):
+        raise ValueError(f"{name} has shape {found.shape}; give one label for each of the {n_pairs} pairs.")
+    if found.dtype != np.bool_:
+        values = set(found.tolist())
+        if not (values <= {0, 1} or values <= {-1, 1}):
+            some = ", ".join(sorted(map(repr, values))[:5])
+            raise ValueError(f"{name} holds the pair labels {some}; they must be bool, 0/1 or -1/+1.")
+        found = np.equal(found, 1)
+    n_same = int(np.count_nonzero(found))
+    if n_same in (0, n_pairs):
+        kind = "different" if n_same == 0 else "same"
+        raise ValueError(f"{name} holds {n_pairs} {kind} pairs only; give pairs of both kinds.")
+    return np.asarray(found, dtype=np.bool_)
+
+
+def _range(low: int, high: int | None) -> str:
+    return f"of at least {low}" if high is None else f"from {low} to {high}"

@@ -1,0 +1,204 @@
+"""A classification tree inside one cell of the ranking tree, its leaves united into one region.
+
+The pairs of a node are a slice of ``rows``; splitting a node reorders its slice:
+
+    node    rows[start:stop]   [ 7 3 9 4 8 ]
+    split   code <= cut        [ 7 9 | 3 4 8 ]      left slice, right slice, the order inside each kept
+
+Nodes are visited depth first, the smaller child first. A node with many pairs has a histogram; the smaller child is counted,
+and the larger child takes over what remains of its parent's histogram after subtraction.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.compilation import kernel
+from simtree._kernels.search import Best, count_codes, search_compare, search_histogram, search_sorted
+
+INSIDE = -1
+OUTSIDE = -2
+
+# Up to this many pairs comparing all with all is faster than a histogram (must be below 256).
+SMALL = 90
+
+
+class RegionRows(NamedTuple):
+    """Tests of a region: coordinate, last code that goes to if_le, the two successors, impurity decrease."""
+
+    coordinate: np.ndarray
+    code: np.ndarray
+    if_le: np.ndarray
+    if_gt: np.ndarray
+    decrease: np.ndarray
+
+
+@kernel
+def draw_columns(coordinates, uniforms, chosen):
+    """OUT ``chosen``: that many different coordinates drawn with the help of ``uniforms``, in increasing order."""
+    deck = coordinates.copy()
+    n_chosen = chosen.shape[0]
+    for k in range(n_chosen):
+        at = k + np.int64(uniforms[k] * (deck.shape[0] - k))
+        deck[k], deck[at] = deck[at], deck[k]
+        chosen[k] = deck[k]
+    chosen.sort()
+
+
+@kernel
+def split_rows(codes, column, code, rows, spare):
+    """Bring the rows with a code of at most ``code`` to the front, keeping the order; return how many they are."""
+    left = 0
+    right = 0
+    for r in range(rows.shape[0]):
+        p = rows[r]
+        if codes[p, column] <= code:
+            rows[left] = p
+            left += 1
+        else:
+            spare[right] = p
+            right += 1
+    rows[left:] = spare[:right]
+    return left
+
+
+@kernel
+def middle_of_gap(codes, column, code, rows):
+    """The code half way between ``code`` and the next larger one among the rows: any of them cuts these rows alike."""
+    following = np.int64(1) << 40
+    for r in range(rows.shape[0]):
+        value = np.int64(codes[rows[r], column])
+        if value > code and value < following:
+            following = value
+    return (code + following - 1) // 2
+
+
+@kernel
+def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, region, inside):
+    """Grow the tree on pairs [start, stop) and return how many rows of ``region`` it filled; OUT ``inside`` a pair.
+
+    ``uniforms`` has a row for each node that may be searched, used up in turn; its width is the number of coordinates drawn for
+    a node (none: all coordinates, and then histograms are subtracted). ``histograms`` has max_depth slots, or none if codes
+    are too wide for them.
+    """
+    n_pairs = stop - start
+    subsample = uniforms.shape[1] > 0
+    columns = coordinates.copy() if not subsample else np.empty(uniforms.shape[1], np.int64)
+    n_columns = columns.shape[0]
+    wide = histograms.shape[0] == 0
+    best = Best(
+        np.empty(n_columns), np.empty(n_columns, np.int64), np.empty(n_columns), np.empty(n_columns), np.empty(n_columns)
+    )
+    rows = np.arange(start, stop).astype(np.int32)
+    spare = np.empty(n_pairs, np.int32)
+
+    # The stack of nodes to visit: slice, depth, histogram slot (or -1), and the row and side that leads to the node.
+    stack = np.empty((max_depth + 2, 6), np.int64)
+    stack[0] = (0, n_pairs, 0, -1, -1, 0)
+    height = 1
+    n_rows = 0
+    n_searched = 0
+    while height > 0:
+        height -= 1
+        low = stack[height, 0]
+        high = stack[height, 1]
+        depth = stack[height, 2]
+        slot = stack[height, 3]
+        parent = stack[height, 4]
+        side = stack[height, 5]
+        node = rows[low:high]
+        n_same = 0
+        for r in range(node.shape[0]):
+            n_same += same[node[r]]
+        node_same = np.float64(n_same)
+        node_different = np.float64(node.shape[0] - n_same)
+
+        winner = -1
+        if depth < max_depth and node.shape[0] >= 2 * rule.min_leaf and 0 < n_same < node.shape[0]:
+            if subsample:
+                draw_columns(coordinates, uniforms[n_searched], columns)
+                n_searched += 1
+            if node.shape[0] <= SMALL:
+                winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
+            elif wide:
+                winner = search_sorted(codes, same, node, columns, rule, node_same, node_different, best)
+            else:
+                if slot < 0:
+                    slot = 0 if subsample else depth
+                    count_codes(codes, same, node, columns, histograms[slot])
+                winner = search_histogram(histograms[slot], rule, node_same, node_different, n_columns, best)
+            if best.score[winner] <= 0.0:
+                winner = -1
+
+        if winner < 0:
+            is_inside = rule.weight_same * node_same >= rule.weight_different * node_different
+            for r in range(node.shape[0]):
+                inside[node[r] - start] = is_inside
+            at = INSIDE if is_inside else OUTSIDE
+        else:
+            at = n_rows
+            column = columns[winner]
+            code = middle_of_gap(codes, column, best.code[winner], node)
+            region.coordinate[at] = column
+            region.code[at] = code
+            region.decrease[at] = best.score[winner]
+            n_rows += 1
+            left = low + split_rows(codes, column, code, node, spare)
+            left_smaller = left - low <= high - left
+            # Only a child that will be searched by histogram needs one.
+            larger_slot = -1
+            smaller_slot = -1
+            larger_size = max(left - low, high - left)
+            if slot >= 0 and not subsample and depth + 1 < max_depth and larger_size > SMALL:
+                smaller = rows[low:left] if left_smaller else rows[left:high]
+                smaller_slot = depth + 1
+                count_codes(codes, same, smaller, columns, histograms[smaller_slot])
+                histograms[slot] -= histograms[smaller_slot]
+                larger_slot = slot
+                if smaller.shape[0] <= SMALL:
+                    smaller_slot = -1
+            if left_smaller:
+                stack[height] = (left, high, depth + 1, larger_slot, at, 1)
+                stack[height + 1] = (low, left, depth + 1, smaller_slot, at, 0)
+            else:
+                stack[height] = (low, left, depth + 1, larger_slot, at, 0)
+                stack[height + 1] = (left, high, depth + 1, smaller_slot, at, 1)
+            height += 2
+        if parent >= 0:
+            if side == 0:
+                region.if_le[parent] = at
+            else:
+                region.if_gt[parent] = at
+    return drop_idle_rows(region, n_rows)
+
+
+@kernel
+def drop_idle_rows(region, n_rows):
+    """Remove the rows whose two answers lead to the same exit, and return how many rows remain: they ask in vain."""
+    exit_of = np.zeros(n_rows, np.int64)  # the exit all answers lead to, or 0
+    for at in range(n_rows - 1, -1, -1):
+        le = region.if_le[at]
+        gt = region.if_gt[at]
+        le = exit_of[le] if le >= 0 and exit_of[le] < 0 else le
+        gt = exit_of[gt] if gt >= 0 and exit_of[gt] < 0 else gt
+        region.if_le[at] = le
+        region.if_gt[at] = gt
+        if le < 0 and le == gt:
+            exit_of[at] = le
+    moved_to = np.empty(n_rows, np.int64)
+    kept = 0
+    for at in range(n_rows):
+        if exit_of[at] == 0:
+            moved_to[at] = kept
+            region.coordinate[kept] = region.coordinate[at]
+            region.code[kept] = region.code[at]
+            region.decrease[kept] = region.decrease[at]
+            region.if_le[kept] = region.if_le[at]
+            region.if_gt[kept] = region.if_gt[at]
+            kept += 1
+    for at in range(kept):
+        if region.if_le[at] >= 0:
+            region.if_le[at] = moved_to[region.if_le[at]]
+        if region.if_gt[at] >= 0:
+            region.if_gt[at] = moved_to[region.if_gt[at]]
+    return kept

@@ -1,0 +1,213 @@
+"""The best cut of one node: which column of the codes, and up to which code, in the sense of a criterion.
+
+Three ways to the same answer. `search_histogram` counts codes and scans the bins, for nodes with many pairs. `search_compare`
+compares each pair with each other pair, all columns at once, for nodes with few pairs, where clearing and scanning 255 bins
+costs more than the pairs do. `search_sorted` sorts, for codes too wide for a histogram. Among equal scores the lowest column
+wins, then the lowest code.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.compilation import kernel
+
+GINI = 0
+ENTROPY = 1
+AUC = 2
+
+# Two counts in one word: same pairs above, different pairs below.
+ONE_SAME = 1 << 32
+LOW_HALF = ONE_SAME - 1
+
+
+class Rule(NamedTuple):
+    """What a cut is judged by: constant over the nodes of one cell."""
+
+    criterion: int
+    min_leaf: int
+    weight_same: float
+    weight_different: float
+
+
+class Best(NamedTuple):
+    """The best cut so far of each column (work space of a search)."""
+
+    score: np.ndarray
+    code: np.ndarray
+    left_same: np.ndarray
+    left_different: np.ndarray
+    trial: np.ndarray
+
+
+@kernel
+def entropy(a, b):
+    """Entropy of the two weights a and b, times their sum."""
+    result = 0.0
+    if a > 0.0:
+        result -= a * np.log(a / (a + b))
+    if b > 0.0:
+        result -= b * np.log(b / (a + b))
+    return result
+
+
+@kernel
+def score_trials(rule, node_same, node_different, best, n_columns):
+    """OUT ``best.trial[c]``: impurity decrease if ``left_same[c]`` and ``left_different[c]`` pairs go left; -1 if not allowed.
+
+    With a, b the weights of the same and different pairs of a node, t = a + b and d = a - b, the weighted Gini impurity is
+    t/2 - d^2/(2t), and a split into left and right lowers it by (d_left t - d t_left)^2 / (2 t t_left t_right).
+    """
+    ws = rule.weight_same
+    wd = rule.weight_different
+    total = ws * node_same + wd * node_different
+    balance = ws * node_same - wd * node_different
+    least = rule.min_leaf
+    most = node_same + node_different - rule.min_leaf
+    if rule.criterion == GINI:
+        twice = 2.0 * total
+        for c in range(n_columns):
+            a = ws * best.left_same[c]
+            b = wd * best.left_different[c]
+            left = a + b
+            u = (a - b) * total - balance * left
+            n_left = best.left_same[c] + best.left_different[c]
+            score = u * u / (twice * left * (total - left))
+            best.trial[c] = score if (n_left >= least) & (n_left <= most) else -1.0
+    elif rule.criterion == AUC:
+        base = max(balance, 0.0)
+        for c in range(n_columns):
+            d = ws * best.left_same[c] - wd * best.left_different[c]
+            n_left = best.left_same[c] + best.left_different[c]
+            score = max(d, 0.0) + max(balance - d, 0.0) - base
+            best.trial[c] = score if (n_left >= least) & (n_left <= most) else -1.0
+    else:
+        base = entropy(ws * node_same, wd * node_different)
+        for c in range(n_columns):
+            n_left = best.left_same[c] + best.left_different[c]
+            best.trial[c] = -1.0
+            if n_left >= least and n_left <= most:
+                a = ws * best.left_same[c]
+                b = wd * best.left_different[c]
+                best.trial[c] = base - entropy(a, b) - entropy(ws * node_same - a, wd * node_different - b)
+
+
+@kernel
+def winner(best, n_columns):
+    """The column with the highest score, the lowest such column if several."""
+    at = 0
+    for c in range(1, n_columns):
+        if best.score[c] > best.score[at]:
+            at = c
+    return at
+
+
+@kernel
+def count_codes(codes, same, rows, columns, histogram):
+    """OUT ``histogram[code, k]``: how many of the rows have that code in column ``columns[k]``, both kinds in one word."""
+    n_columns = columns.shape[0]
+    histogram[:, :n_columns] = 0
+    every_column = n_columns == codes.shape[1]
+    for r in range(rows.shape[0]):
+        p = rows[r]
+        one = ONE_SAME if same[p] else 1
+        if every_column:  # without the look-up of its number a column costs a third less
+            for k in range(n_columns):
+                histogram[codes[p, k], k] += one
+        else:
+            for k in range(n_columns):
+                histogram[codes[p, columns[k]], k] += one
+
+
+@kernel
+def search_histogram(histogram, rule, node_same, node_different, n_columns, best):
+    """The winning column (best holds its code); the bins of all columns are scanned side by side, so the loops vectorise."""
+    best.score[:n_columns] = -1.0
+    counts = np.zeros(n_columns, np.int64)
+    for code in range(histogram.shape[0] - 1):
+        for c in range(n_columns):
+            counts[c] += histogram[code, c]
+            best.left_same[c] = counts[c] >> 32
+            best.left_different[c] = counts[c] & LOW_HALF
+        score_trials(rule, node_same, node_different, best, n_columns)
+        for c in range(n_columns):
+            better = best.trial[c] > best.score[c]
+            best.score[c] = best.trial[c] if better else best.score[c]
+            best.code[c] = code if better else best.code[c]
+    return winner(best, n_columns)
+
+
+@kernel
+def search_compare(codes, same, rows, columns, rule, node_same, node_different, best):
+    """The winning column (best holds its code); each pair in turn is the last one to go left.
+
+    ``block`` holds the codes of the rows, same pairs first, so that each inner loop adds up one byte a column: a machine
+    instruction compares dozens of columns at once. At most 255 rows, so that a count fits a byte.
+    """
+    n_rows = rows.shape[0]
+    n_columns = columns.shape[0]
+    n_same = np.int64(node_same)
+    block = np.empty((n_rows, n_columns), codes.dtype)
+    front = 0
+    back = n_same
+    for r in range(n_rows):
+        p = rows[r]
+        if same[p]:
+            at = front
+            front += 1
+        else:
+            at = back
+            back += 1
+        for k in range(n_columns):
+            block[at, k] = codes[p, columns[k]]
+    left_same = np.empty(n_columns, np.uint8)
+    left_different = np.empty(n_columns, np.uint8)
+    best.score[:n_columns] = -1.0
+    best.code[:n_columns] = 0
+    for i in range(n_rows):
+        left_same[:] = 0
+        left_different[:] = 0
+        for j in range(n_same):
+            for k in range(n_columns):
+                left_same[k] += np.uint8(block[j, k] <= block[i, k])
+        for j in range(n_same, n_rows):
+            for k in range(n_columns):
+                left_different[k] += np.uint8(block[j, k] <= block[i, k])
+        for k in range(n_columns):
+            best.left_same[k] = left_same[k]
+            best.left_different[k] = left_different[k]
+        score_trials(rule, node_same, node_different, best, n_columns)
+        for k in range(n_columns):
+            code = np.int64(block[i, k])
+            better = (best.trial[k] > best.score[k]) | ((best.trial[k] == best.score[k]) & (code < best.code[k]))
+            best.score[k] = best.trial[k] if better else best.score[k]
+            best.code[k] = code if better else best.code[k]
+    return winner(best, n_columns)
+
+
+@kernel
+def search_sorted(codes, same, rows, columns, rule, node_same, node_different, best):
+    """The winning column (best holds its code); for codes of any width."""
+    n_rows = rows.shape[0]
+    keys = np.empty(n_rows, np.int64)
+    for k in range(columns.shape[0]):
+        for r in range(n_rows):
+            keys[r] = 2 * np.int64(codes[rows[r], columns[k]]) + np.int64(same[rows[r]])
+        keys.sort()
+        score = -1.0
+        chosen = 0
+        n_same = 0
+        for r in range(n_rows - 1):
+            n_same += keys[r] & 1
+            code = keys[r] >> 1
+            if keys[r + 1] >> 1 == code:
+                continue
+            best.left_same[0] = n_same
+            best.left_different[0] = r + 1 - n_same
+            score_trials(rule, node_same, node_different, best, 1)
+            if best.trial[0] > score:
+                score = best.trial[0]
+                chosen = code
+        best.score[k] = score
+        best.code[k] = chosen
+    return winner(best, columns.shape[0])

@@ -1,0 +1,164 @@
+"""The training pairs of one tree and the bins of their coordinates.
+
+A coordinate's values are cut into bins by sorted edges; the code of a value is the number of edges strictly below it, so
+``code <= b`` and ``value <= edges[b]`` say the same. The codes take one byte a pair and coordinate, and trees are grown from
+them. Binning is exact, a bin for each distinct value, where the distinct values fit the bins; otherwise the bins hold about as
+many values each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._kernels.binning import fill_byte_codes
+from simtree._kernels.coordinates import fill_values
+from simtree._kernels.segments import partition_segment
+from simtree.pairs import IndexPairs
+from simtree.symmetry import CoordinateSet, PointPairs
+
+# Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
+QUANTILE_SAMPLE = 20_000
+# Features whose values are held as floats at one time.
+BLOCK = 4
+
+
+class TrainingPairs:
+    """Pairs of a tree being grown, reordered in place as cells are split: a cell is a segment of the arrays.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_points, n_features)
+        Points; shared, never copied.
+    pairs : IndexPairs
+        Pairs of rows of X; copied.
+    pair_map : CoordinateSet
+        The coordinates trees may test.
+    max_bins : int or None
+        Most bins a coordinate may have; None makes a bin for each distinct value.
+    binned : bool
+        Whether codes are needed at all (a splitter that works on values does not).
+    """
+
+    def __init__(
+        self, X: NDArray[Any], pairs: IndexPairs, pair_map: CoordinateSet, max_bins: int | None = 255, *, binned: bool = True
+    ) -> None:
+        self.X = X
+        self.pair_map = pair_map
+        self.first = pairs.first.copy()
+        self.second = pairs.second.copy()
+        self.same = pairs.same.copy()
+        self._edges: list[NDArray[np.float64]] = []
+        self.codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(pairs), 0), dtype=np.uint8)
+        if binned:
+            self._fill_codes(max_bins)
+        self._histograms = np.empty((0, 0, 0), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def wide(self) -> bool:
+        """Whether codes take more than one byte, so that no histogram can be kept."""
+        return self.codes.dtype != np.uint8
+
+    @property
+    def n_bins(self) -> int:
+        """The greatest number of bins of a coordinate."""
+        return 1 + max(len(edges) for edges in self._edges)
+
+    def point_pairs(self, start: int, stop: int) -> PointPairs:
+        """The pairs of a segment with their points."""
+        return PointPairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
+
+    def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
+        """Bring the inside pairs of a segment to its front and return where the outside ones begin; ``inside`` is used up."""
+        return int(partition_segment(self.codes, self.first, self.second, self.same, start, stop, inside))
+
+    def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
+        """Values t such that ``code <= b`` is ``value <= t``, for each coordinate with its code b."""
+        return np.array([self._edges[c][b] for c, b in zip(coordinates, codes, strict=True)])
+
+    def histograms(self, n_slots: int) -> NDArray[np.int64]:
+        """Work space for histograms, made once and shared by all cells; no slots at all for wide codes."""
+        if self.wide:
+            return self._histograms
+        if len(self._histograms) < n_slots:
+            self._histograms = np.empty((n_slots, self.n_bins, self.codes.shape[1]), dtype=np.int64)
+        return self._histograms
+
+    def _fill_codes(self, max_bins: int | None) -> None:
+        n_pairs = len(self)
+        n_coordinates = len(self.pair_map)
+        most = 2 * n_pairs if max_bins is None else max_bins
+        dtype = np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.uint32
+        self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
+        self._edges = [np.empty(0)] * n_coordinates
+        pairs = self.point_pairs(0, n_pairs)
+        for start in range(0, self.pair_map.n_features, BLOCK):
+            features = np.arange(start, min(start + BLOCK, self.pair_map.n_features))
+            columns = self.pair_map.of_features(features)
+            values = np.empty((len(columns), n_pairs))
+            fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
+            edges = self._find_edges(columns, values, max_bins)
+            for column, found in zip(columns, edges, strict=True):
+                self._edges[column] = found
+            if self.wide:
+                for column, found, row in zip(columns, edges, values, strict=True):
+                    self.codes[:, column] = np.searchsorted(found, row)
+            else:
+                padded = np.full((len(edges), 255), np.inf)
+                for k, found in enumerate(edges):
+                    padded[k, : len(found)] = found
+                fill_byte_codes(values, padded, columns, self.codes)
+
+    def _find_edges(
+        self, columns: NDArray[np.int64], values: NDArray[np.float64], max_bins: int | None
+    ) -> list[NDArray[np.float64]]:
+        edges = [np.empty(0)] * len(columns)
+        kinds = self.pair_map.kinds
+        # The least and the greatest of the two values of a feature share their edges: square regions compare both with one
+        # value.
+        pooled = {"min", "max"} <= set(kinds)
+        width = len(columns) // len(kinds)
+        for at in range(len(columns)):
+            kind = kinds[at // width]
+            if pooled and kind == "max":
+                continue
+            twin = at + (kinds.index("max") - kinds.index("min")) * width if pooled and kind == "min" else None
+            column = values[at] if twin is None else np.concatenate([values[at], values[twin]])
+            edges[at] = find_edges(column, max_bins)
+            if twin is not None:
+                edges[twin] = edges[at]
+        return edges
+
+
+def find_edges(values: NDArray[np.float64], max_bins: int | None) -> NDArray[np.float64]:
+    """Sorted edges of at most ``max_bins`` bins of the values; midpoints of neighbours among them.
+
+    Examples
+    --------
+    >>> find_edges(np.array([3.0, 1.0, 1.0, 2.0]), max_bins=255).tolist()
+    [1.5, 2.5]
+    """
+    step = -(-len(values) // QUANTILE_SAMPLE)
+    ordered = np.sort(values[::step])
+    if max_bins is None or _n_distinct(ordered) <= max_bins:
+        distinct = np.unique(values)
+        if max_bins is None or len(distinct) <= max_bins:
+            return _midpoints(distinct[:-1], distinct[1:])
+    cuts = np.arange(1, max_bins) * len(ordered) // max_bins
+    cuts = cuts[cuts > 0]
+    return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))
+
+
+def _n_distinct(ordered: NDArray[np.float64]) -> int:
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+
+
+def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half way between neighbours, and never as large as the upper one, so that the edge separates them."""
+    middle = 0.5 * low + 0.5 * high
+    return np.where((low < middle) & (middle < high), middle, low)

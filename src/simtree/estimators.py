@@ -1,0 +1,255 @@
+"""SimilarityTree: a similarity learned as one ranking tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from simtree import rules
+from simtree._checks import check_choice, check_integer, check_real, n_to_draw
+from simtree._kernels.compilation import announced_compilation
+from simtree.binning import TrainingPairs
+from simtree.grower import Limits, grow_tree
+from simtree.metrics import Roc, youden_threshold
+from simtree.pairs import IndexPairs, PairSampler
+from simtree.similarity import Similarity
+from simtree.splitters import BY_NAME, Splitter
+from simtree.symmetry import CoordinateSet, PointPairs
+from simtree.tree import RankTree
+
+# Beyond this depth different cells get the same score in float64.
+DEEPEST = 52
+
+
+class SimilarityTree(Similarity):
+    """A similarity of two points, learned as a ranking tree over pairs (the paper's Similarity TreeRank).
+
+    Parameters
+    ----------
+    max_depth : int or "sqrt_log", default=10
+        Depth of the tree, 1 to 52. ``"sqrt_log"`` is the rule of the paper's theorem: the square root of the logarithm of the
+        number of points (of pairs, if pairs are given), rounded, at least 1.
+    splitter : Splitter or {"cart", "cut", "cross", "linear"}, default="cart"
+        LeafRank: how a cell is split.
+    coordinates : sequence of str, optional
+        Kinds of symmetric coordinates, from `simtree.symmetry.KINDS`. By default what the splitter wants, mostly ``["abs_diff",
+        "sum"]``.
+    n_pairs : int or None, default=100_000
+        How many pairs of labelled points are drawn (all, if there are fewer); None uses all pairs.
+    positive_fraction : float or None, default=0.5
+        Share of same pairs among those drawn. None keeps the natural mix. Only the variance depends on it.
+    same_weighting : {"pairs", "identities"}, default="pairs"
+        Same pairs uniform over pairs, or over classes, so that a class with many points does not make up most same pairs.
+    min_pairs_split : int, default=2
+        Least number of pairs of a cell that is split.
+    min_pairs_leaf : int, default=1
+        Least number of pairs of a cell.
+    max_features : int, float or None, default=None
+        How many features (float: which share) are drawn for each cell; None uses all.
+    max_bins : int or None, default=255
+        Most bins of a coordinate, 2 to 256: exact where its distinct values fit, quantiles otherwise. None is always exact,
+        and slower.
+    preprocessor : array-like or callable, optional
+        As in metric-learn: points, or a function from identifiers to points, to which ``(n_pairs, 2)`` input refers.
+    n_jobs : int or None, default=None
+        Threads for scoring.
+    random_state : int, RandomState or None, default=None
+        Seed of the drawn pairs and features.
+
+    Attributes
+    ----------
+    tree_ : RankTree
+        The grown tree.
+    max_depth_ : int
+        The depth that was meant, as a number.
+    n_pairs_ : int
+        How many pairs the tree was grown on.
+    threshold_ : float
+        Pairs with a score of at least this are predicted to be the same. Until it is set, it maximises TPR - FPR on the
+        training pairs, which is optimistic: set it from held-out data.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A terminal cell that is the k-th most similar of depth j has the score ``2**max_depth_ * (1 - k / 2**j)``: an order, not a
+    probability.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import SimilarityTree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = SimilarityTree(max_depth=4, random_state=0).fit(X[::2], y[::2])
+    >>> round(tree.score(X[1::2], y[1::2]), 2)
+    0.96
+    >>> tree.pair_score([[0, 1], [0, 149]], X)
+    array([16.,  4.])
+    """
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | str = 10,
+        splitter: Splitter | str = "cart",
+        coordinates: Sequence[str] | None = None,
+        n_pairs: int | None = 100_000,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+        min_pairs_split: int = 2,
+        min_pairs_leaf: int = 1,
+        max_features: int | float | None = None,
+        max_bins: int | None = 255,
+        preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.splitter = splitter
+        self.coordinates = coordinates
+        self.n_pairs = n_pairs
+        self.positive_fraction = positive_fraction
+        self.same_weighting = same_weighting
+        self.min_pairs_split = min_pairs_split
+        self.min_pairs_leaf = min_pairs_leaf
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.preprocessor = preprocessor
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> Self:
+        """Learn from labelled points, or from pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features), or (n_pairs, 2, n_features)
+            Points, or pairs of points; with a ``preprocessor`` also ``(n_pairs, 2)`` identifiers.
+        y : array-like
+            For points the class of each; for pairs whether each is the same (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Row numbers of X. Then ``y`` has an entry for each pair.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        points, source = self._check_training(X, y, pairs)
+        splitter = clone(BY_NAME[self.splitter]() if isinstance(self.splitter, str) else self.splitter)
+        pair_map = CoordinateSet(tuple(self.coordinates or splitter.default_coordinates), points.shape[1])
+        splitter.check(pair_map)
+        n_to_draw("max_features", self.max_features, points.shape[1])
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        max_depth = self._depth(len(points) if isinstance(source, PairSampler) else len(source))
+        with announced_compilation():
+            index = self._draw(source, rng)
+            training = TrainingPairs(points, index, pair_map, self.max_bins, binned=splitter.binned)
+            limits = Limits(max_depth, self.min_pairs_split, self.min_pairs_leaf)
+            tree = grow_tree(training, splitter, limits, rng, max_features=self.max_features)
+        self.tree_: RankTree = tree
+        self.max_depth_ = max_depth
+        self.n_pairs_ = len(index)
+        self.threshold_ = youden_threshold(tree.roc)
+        return self
+
+    @property
+    def roc_(self) -> Roc:
+        """ROC curve of the tree on its training pairs; its points are the paper's knots."""
+        check_is_fitted(self)
+        return self.tree_.roc
+
+    @property
+    def auc_(self) -> float:
+        """AUC on the training pairs: one half plus half the sum of the gains of all splits."""
+        check_is_fitted(self)
+        return float(0.5 + 0.5 * self.tree_.cells.gain.sum())
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the AUC gain; sums to one (all zero if no split was made)."""
+        check_is_fitted(self)
+        gains = self.tree_.feature_gains()
+        total = gains.sum()
+        return gains / total if total > 0.0 else gains
+
+    def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
+        """The terminal cell of each pair, as a row number of ``tree_.cells``; takes what `pair_score` takes."""
+        checked = self._check_pairs(pairs, X)
+        return self.tree_.apply(checked)
+
+    def export_text(
+        self, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, decimals: int = 3
+    ) -> str:
+        """The tree as rules: counts, FPR and TPR of each cell, and how it is split.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the features; by default those of the data frame the tree was fitted on, or x0, x1, ...
+        max_depth : int, optional
+            Cells of this depth are the last to be shown.
+        decimals : int, default=3
+            Significant digits.
+        """
+        check_is_fitted(self)
+        names = self._names(feature_names)
+        return rules.export_text(self.tree_, feature_names=names, max_depth=max_depth, decimals=decimals)
+
+    def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
+        """Feature names as given, or as seen in fit; their number is checked."""
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
+        return names
+
+    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+        return self.tree_.score(pairs)
+
+    def _greatest_score(self) -> float:
+        return float(2**self.max_depth_)
+
+    def _check_parameters(self) -> None:
+        if self.max_depth != "sqrt_log":
+            if isinstance(self.max_depth, str):
+                raise ValueError(f"max_depth={self.max_depth!r} is unknown; give an int from 1 to {DEEPEST} or 'sqrt_log'.")
+            check_integer("max_depth", self.max_depth, 1, DEEPEST)
+        if isinstance(self.splitter, str):
+            check_choice("splitter", self.splitter, BY_NAME)
+        elif not isinstance(self.splitter, Splitter):
+            raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
+        if isinstance(self.coordinates, str):
+            raise TypeError(f"coordinates={self.coordinates!r} is a str; give a list of kinds, such as ['abs_diff', 'sum'].")
+        if self.n_pairs is not None:
+            check_integer("n_pairs", self.n_pairs, 2)
+        if self.positive_fraction is not None:
+            check_real("positive_fraction", self.positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
+        check_choice("same_weighting", self.same_weighting, ("pairs", "identities"))
+        check_integer("min_pairs_split", self.min_pairs_split, 2)
+        check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
+        if self.max_bins is not None:
+            check_integer("max_bins", self.max_bins, 2, 256)
+
+    def _depth(self, n: int) -> int:
+        """The depth as a number, for n points (or given pairs)."""
+        return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
+
+    def _draw(self, source: IndexPairs | PairSampler, rng: np.random.Generator) -> IndexPairs:
+        """The training pairs."""
+        if isinstance(source, IndexPairs):
+            return source
+        pairs = source.draw(self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting)
+        if pairs.n_same in (0, len(pairs)):
+            kind = "different" if pairs.n_same == 0 else "same"
+            raise ValueError(
+                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} drew {kind} pairs only; "
+                "draw more pairs, or set positive_fraction=0.5."
+            )
+        return pairs

@@ -1,0 +1,77 @@
+"""TreeRank: split the cells of each level, from the most to the least similar, by what a splitter proposes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simtree._checks import n_to_draw
+from simtree.binning import TrainingPairs
+from simtree.splitters.base import Cell, Splitter
+from simtree.tree import RankTree, TreeBuilder
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a cell is left as it is: at this depth, with too few pairs, or if a child would have too few."""
+
+    max_depth: int
+    min_pairs_split: int
+    min_pairs_leaf: int
+
+
+def grow_tree(
+    pairs: TrainingPairs,
+    splitter: Splitter,
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    max_features: int | float | None = None,
+) -> RankTree:
+    """Grow a similarity tree (the paper's Similarity TreeRank algorithm).
+
+    A cell also stays as it is if all its pairs are of one kind or if no split raises the AUC.
+
+    Parameters
+    ----------
+    pairs : TrainingPairs
+        Pairs of both kinds; reordered in place.
+    splitter : Splitter
+        LeafRank.
+    limits : Limits
+        When to stop.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    max_features : int, float or None
+        How many features of the points (float: which share) are drawn for each cell; None uses all.
+    """
+    n_same = int(np.count_nonzero(pairs.same))
+    builder = TreeBuilder(pairs.pair_map, limits.max_depth, n_same, len(pairs) - n_same)
+    n_features = pairs.pair_map.n_features
+    n_drawn = n_to_draw("max_features", max_features, n_features)
+    coordinates = np.arange(len(pairs.pair_map))
+    level = [(0, 0, len(pairs), n_same)]
+    for _ in range(limits.max_depth):
+        children = []
+        for number, start, stop, n_same in level:
+            n_pairs = stop - start
+            n_different = n_pairs - n_same
+            if n_pairs < limits.min_pairs_split or n_same == 0 or n_different == 0:
+                continue
+            if n_drawn < n_features:
+                coordinates = pairs.pair_map.of_features(rng.choice(n_features, n_drawn, replace=False))
+            split = splitter.split(Cell(pairs, start, stop, n_same, n_different, coordinates, rng))
+            if split is None:
+                continue
+            n_inside = int(np.count_nonzero(split.inside))
+            n_same_inside = int(np.count_nonzero(split.inside & pairs.same[start:stop]))
+            # Twice the area gained under the ROC curve, times a positive whole number: n_d n_s(inside) - n_s n_d(inside).
+            gains = n_different * n_same_inside > n_same * (n_inside - n_same_inside)
+            if not gains or min(n_inside, n_pairs - n_inside) < limits.min_pairs_leaf:
+                continue
+            middle = pairs.partition(start, stop, split.inside)
+            inside, outside = builder.split(number, split.region, n_same_inside, n_inside - n_same_inside)
+            children += [(inside, start, middle, n_same_inside), (outside, middle, stop, n_same - n_same_inside)]
+        level = children
+    return builder.freeze()

@@ -1,0 +1,212 @@
+"""Which pairs: all n(n-1)/2, or a number of them drawn, never a point with itself.
+
+Inside the library a pair is two row numbers of a matrix of points. `PairSampler` makes such pairs from
+labels; the functions below it make them from what users hand over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simtree._kernels import pairs as kernels
+
+Index = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class IndexPairs:
+    """Pairs of rows: pair p is rows ``first[p]`` and ``second[p]`` of the points; ``same[p]`` says if they belong together."""
+
+    first: Index
+    second: Index
+    same: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def n_same(self) -> int:
+        """Number of same pairs."""
+        return int(np.count_nonzero(self.same))
+
+
+class PairSampler:
+    """Draws pairs of labelled points; exact and uniform whatever the class sizes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_points,)
+        Class of each point, of any type that can be sorted or hashed.
+
+    Attributes
+    ----------
+    n_same_pairs, n_different_pairs : int
+        How many unordered pairs of each kind exist.
+
+    Examples
+    --------
+    >>> sampler = PairSampler(["ann", "bob", "ann", "bob", "bob"])
+    >>> sampler.n_same_pairs, sampler.n_different_pairs
+    (4, 6)
+    >>> len(sampler.all_pairs())
+    10
+    """
+
+    def __init__(self, y: ArrayLike) -> None:
+        labels = class_codes(y)
+        sizes = np.bincount(labels)
+        self._order = np.argsort(labels, kind="stable").astype(np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._sizes = sizes.astype(np.int64)
+        n = len(labels)
+        self.n_points = n
+        self.n_same_pairs = int((self._sizes * (self._sizes - 1)).sum()) // 2
+        self.n_different_pairs = n * (n - 1) // 2 - self.n_same_pairs
+        if len(sizes) < 2:
+            raise ValueError(f"y has {len(sizes)} class; different pairs need at least 2 classes.")
+        if self.n_same_pairs == 0:
+            raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
+
+    def all_pairs(self) -> IndexPairs:
+        """Each unordered pair once."""
+        return _join(self._all_same(), self._all_different())
+
+    def draw(
+        self,
+        n_pairs: int | None,
+        rng: np.random.Generator,
+        *,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+    ) -> IndexPairs:
+        """Draw pairs with replacement; a kind with no more pairs than asked for is taken whole, once each.
+
+        Parameters
+        ----------
+        n_pairs : int or None
+            How many pairs; None, or at least as many as exist, gives all of them.
+        rng : numpy.random.Generator
+            The source of randomness.
+        positive_fraction : float or None
+            Share of same pairs. None draws from all pairs alike, in their natural mix.
+        same_weighting : {"pairs", "identities"}
+            Same pairs uniform over pairs (a class of size m has weight m(m-1)), or uniform over the classes with two members
+            and then over the pairs of the class (always drawn, never taken whole).
+        """
+        by_identity = same_weighting == "identities"
+        n_all = self.n_same_pairs + self.n_different_pairs
+        if (n_pairs is None or n_pairs >= n_all) and not by_identity:
+            return self.all_pairs()
+        n_pairs = n_all if n_pairs is None else n_pairs
+        if positive_fraction is None:
+            # The number of same pairs among n_pairs draws from all pairs is binomial; given it, each kind is uniform.
+            n_same = int(rng.binomial(n_pairs, self.n_same_pairs / n_all))
+        else:
+            n_same = min(max(round(n_pairs * positive_fraction), 1), n_pairs - 1)
+        same = self._draw_same_by_identity(n_same, rng) if by_identity else self._draw_same(n_same, rng)
+        return _join(same, self._draw_different(n_pairs - n_same, rng))
+
+    def _draw_same(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        if n >= self.n_same_pairs:
+            return self._all_same()
+        offsets = _offsets(self._sizes * (self._sizes - 1))
+        return self._same_from_numbers(rng.integers(0, offsets[-1], n), offsets)
+
+    def _draw_same_by_identity(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        offsets = _offsets(self._sizes * (self._sizes - 1))
+        identities = np.flatnonzero(self._sizes > 1)[rng.integers(0, np.count_nonzero(self._sizes > 1), n)]
+        sizes = self._sizes[identities]
+        return self._same_from_numbers(offsets[identities] + rng.integers(0, sizes * (sizes - 1)), offsets)
+
+    def _same_from_numbers(self, numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> tuple[Index, Index]:
+        first, second = _empty(len(numbers))
+        kernels.fill_same_pairs(numbers, offsets, self._starts, self._order, first, second)
+        return first, second
+
+    def _draw_different(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        if n >= self.n_different_pairs:
+            return self._all_different()
+        offsets = _offsets(self._sizes * (self.n_points - self._sizes))
+        first, second = _empty(n)
+        numbers = rng.integers(0, offsets[-1], n)
+        kernels.fill_different_pairs(numbers, offsets, self._starts, self._order, first, second)
+        return first, second
+
+    def _all_same(self) -> tuple[Index, Index]:
+        first, second = _empty(self.n_same_pairs)
+        kernels.fill_all_same_pairs(self._starts, self._order, first, second)
+        return first, second
+
+    def _all_different(self) -> tuple[Index, Index]:
+        first, second = _empty(self.n_different_pairs)
+        kernels.fill_all_different_pairs(self._starts, self._order, first, second)
+        return first, second
+
+
+def class_codes(y: ArrayLike) -> NDArray[np.int64]:
+    """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
+    _, first_seen, codes = np.unique(np.asarray(y), return_index=True, return_inverse=True)
+    rank = np.empty(len(first_seen), dtype=np.int64)
+    rank[np.argsort(first_seen)] = np.arange(len(first_seen))
+    return rank[codes.ravel()]
+
+
+def check_index_pairs(pairs: ArrayLike, n_points: int) -> tuple[Index, Index]:
+    """The two columns of ``(n_pairs, 2)`` row numbers, checked against the number of points."""
+    rows = np.asarray(pairs)
+    if rows.ndim != 2 or rows.shape[1] != 2:
+        raise ValueError(f"pairs has shape {rows.shape}; row numbers of pairs must have shape (n_pairs, 2).")
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise TypeError(f"pairs has dtype {rows.dtype}; row numbers of pairs must be integers.")
+    if rows.size and (rows.min() < 0 or rows.max() >= n_points):
+        bad = rows[(rows < 0) | (rows >= n_points)][0]
+        raise IndexError(f"pairs holds the row number {bad}; X has {n_points} rows, numbered from 0.")
+    return np.ascontiguousarray(rows[:, 0], dtype=np.int32), np.ascontiguousarray(rows[:, 1], dtype=np.int32)
+
+
+def stack_pairs(pairs: NDArray[Any]) -> tuple[NDArray[Any], Index, Index]:
+    """Points and row numbers of ``(n_pairs, 2, n_features)`` pairs: pair p is rows 2p and 2p + 1. The points are a view."""
+    n_pairs = pairs.shape[0]
+    first = np.arange(0, 2 * n_pairs, 2, dtype=np.int32)
+    return pairs.reshape(2 * n_pairs, pairs.shape[2]), first, first + np.int32(1)
+
+
+def look_up(
+    pairs: ArrayLike, preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike]
+) -> tuple[NDArray[Any], Index, Index]:
+    """Points and row numbers of pairs of identifiers, through metric-learn's preprocessor.
+
+    It is an array whose rows the identifiers number, or a function, called once with the different identifiers.
+    """
+    keys = np.asarray(pairs)
+    if keys.ndim != 2 or keys.shape[1] != 2:
+        raise ValueError(f"pairs has shape {keys.shape}; with a preprocessor it must be (n_pairs, 2).")
+    if not callable(preprocessor):
+        table = np.asarray(preprocessor)
+        return table, *check_index_pairs(keys, len(table))
+    different, rows = np.unique(keys, return_inverse=True)
+    table = np.asarray(preprocessor(different))
+    if table.ndim != 2 or len(table) != len(different):
+        raise ValueError(
+            f"preprocessor returned shape {table.shape} for {len(different)} identifiers; it must return one row for each."
+        )
+    return table, *check_index_pairs(rows.reshape(keys.shape), len(table))
+
+
+def _empty(n: int) -> tuple[Index, Index]:
+    return np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _join(same: tuple[Index, Index], different: tuple[Index, Index]) -> IndexPairs:
+    labels = np.zeros(len(same[0]) + len(different[0]), dtype=np.bool_)
+    labels[: len(same[0])] = True
+    return IndexPairs(np.concatenate([same[0], different[0]]), np.concatenate([same[1], different[1]]), labels)

@@ -1,0 +1,219 @@
+"""What every fitted similarity can do, and the border where users' pairs become row numbers.
+
+A subclass provides `_score_pairs` (scores of pairs of rows) and `_greatest_score`; the rest follows.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simtree._checks import check_pair_labels, check_real
+from simtree._kernels.compilation import announced_compilation
+from simtree.metrics import roc_curve
+from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, look_up, stack_pairs
+from simtree.symmetry import PointPairs
+
+# Pairs scored by one thread at a time; also bounds the memory of pairwise_score beyond its result.
+BLOCK = 1 << 18
+# `score` uses all pairs of labelled points up to this many, and draws this many beyond.
+MAX_SCORE_PAIRS = 1_000_000
+
+
+class Similarity(BaseEstimator, ABC):
+    """Base of the estimators: a symmetric score of pairs, larger for more alike."""
+
+    preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
+    n_jobs: int | None
+    threshold_: float
+
+    @abstractmethod
+    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+        """Score of each pair of checked rows."""
+
+    @abstractmethod
+    def _greatest_score(self) -> float:
+        """The score no pair exceeds, from which distances are measured."""
+
+    def pair_score(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
+        """How alike the two points of each pair are.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            The pairs: their points, or row numbers of X (or of the preprocessor).
+        X : array-like of shape (n_points, n_features), optional
+            The points that row numbers refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores, larger for more alike; the same whichever point comes first.
+        """
+        return self._score_blocks(self._check_pairs(pairs, X))
+
+    def pair_distance(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
+        """How unlike the two points of each pair are: the greatest possible score minus `pair_score`.
+
+        A dissimilarity, not a metric: a point may be at a positive distance from itself, and triangles may be unequal.
+        """
+        scores = self.pair_score(pairs, X)
+        return self._greatest_score() - scores
+
+    def decision_function(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
+        """`pair_score` under the name that scikit-learn and metric-learn use."""
+        return self.pair_score(pairs, X)
+
+    def predict(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int64]:
+        """+1 for pairs with a score of at least ``threshold_``, otherwise -1.
+
+        The threshold is on the scale of scores (metric-learn's is on the scale of distances).
+        """
+        return np.where(self.pair_score(pairs, X) >= self.threshold_, 1, -1)
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Accept pairs with a score of at least ``threshold`` from now on."""
+        check_is_fitted(self)
+        self.threshold_ = check_real("threshold", threshold, -np.inf, np.inf)
+        return self
+
+    def pairwise_score(self, A: ArrayLike, B: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Score of each row of A with each row of B (of A if None), as a ``(len(A), len(B))`` matrix.
+
+        Computed in blocks: beyond the result it needs a few megabytes a thread.
+        """
+        check_is_fitted(self)
+        A = self._check_points(A)
+        B = A if B is None else self._check_points(B)
+        scores = np.empty((len(A), len(B)))
+        flat = scores.reshape(-1)
+
+        def fill(start: int) -> None:
+            numbers = np.arange(start, min(start + BLOCK, flat.size))
+            first, second = np.divmod(numbers, len(B))
+            flat[start : start + BLOCK] = self._score_pairs(PointPairs(A, B, first.astype(np.int32), second.astype(np.int32)))
+
+        self._in_threads(fill, flat.size)
+        return scores
+
+    def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
+        """AUC over the pairs of labelled points, or of given pairs; takes what `fit` takes.
+
+        Of labelled points all pairs are used up to a million; of more points a million are drawn, always the same.
+        """
+        check_is_fitted(self)
+        points, index = self._check_training(X, y, pairs, reset=False)
+        if isinstance(index, PairSampler):
+            index = index.draw(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
+        return float(roc_curve(scores, index.same).auc())
+
+    def get_metric(self) -> PairDistance:
+        """The distance of two points as a function, for `sklearn.cluster.DBSCAN(metric=...)` and the like.
+
+        A frozen copy: fitting this estimator anew does not change it. Can be pickled.
+        """
+        check_is_fitted(self)
+        return PairDistance(copy.copy(self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = True
+        return tags
+
+    def _score_blocks(self, pairs: PointPairs) -> NDArray[np.float64]:
+        """Scores of many pairs, in threads."""
+        scores = np.empty(pairs.n_pairs)
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + BLOCK)
+            scores[rows] = self._score_pairs(pairs.take(rows))
+
+        self._in_threads(fill, pairs.n_pairs)
+        return scores
+
+    def _in_threads(self, fill: Callable[[int], None], size: int) -> None:
+        """Call ``fill(start)`` for each block of a range."""
+        starts = range(0, size, BLOCK)
+        with announced_compilation():
+            if len(starts) < 2:
+                for start in starts:
+                    fill(start)
+            else:
+                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(fill)(start) for start in starts)
+
+    def _check_points(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
+        """Points as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""
+        points = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
+        return np.asarray(points)
+
+    def _check_pairs(self, pairs: ArrayLike, X: ArrayLike | None) -> PointPairs:
+        """Pairs for scoring as row numbers with their points."""
+        check_is_fitted(self)
+        if X is not None:
+            points = self._check_points(X)
+            return PointPairs(points, points, *check_index_pairs(pairs, len(points)))
+        given = np.asarray(pairs)
+        if given.ndim == 2 and self.preprocessor is not None:
+            table, first, second = look_up(given, self.preprocessor)
+            points = self._check_points(table)
+        elif given.ndim == 3:
+            points, first, second = self._check_stacked(given, reset=False)
+        else:
+            self._check_points(pairs)  # says first what is wrong with points, if somebody takes a point for a pair
+            raise ValueError(
+                f"pairs has shape {given.shape}; give an array of shape (n_pairs, 2, n_features), "
+                "or (n_pairs, 2) row numbers together with X."
+            )
+        return PointPairs(points, points, first, second)
+
+    def _check_stacked(self, pairs: NDArray[Any], *, reset: bool) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]:
+        if pairs.shape[1] != 2:
+            raise ValueError(f"pairs has shape {pairs.shape}; it must be (n_pairs, 2, n_features).")
+        points, first, second = stack_pairs(pairs)
+        return self._check_points(points, reset=reset), first, second
+
+    def _check_training(
+        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, *, reset: bool = True
+    ) -> tuple[NDArray[Any], IndexPairs | PairSampler]:
+        """Points, and either the given pairs or a sampler of the labelled points' pairs."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give the class of each point, "
+                "or for pairs whether each is the same."
+            )
+        if pairs is not None:
+            points = self._check_points(X, reset=reset)
+            first, second = check_index_pairs(pairs, len(points))
+        elif np.ndim(X) == 3:
+            points, first, second = self._check_stacked(np.asarray(X), reset=reset)
+        elif self.preprocessor is not None and np.ndim(X) == 2 and np.shape(X)[1] == 2:
+            table, first, second = look_up(X, self.preprocessor)
+            points = self._check_points(table, reset=reset)
+        else:
+            points, labels = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C")
+            return np.asarray(points), PairSampler(labels)
+        return points, IndexPairs(first, second, check_pair_labels("y", y, len(first)))
+
+
+class PairDistance:
+    """The distance of two points that a fitted similarity gives; larger for less alike, the same in both orders."""
+
+    def __init__(self, model: Similarity) -> None:
+        self._model = model
+
+    def __call__(self, u: ArrayLike, v: ArrayLike) -> float:
+        """Distance of the points u and v."""
+        points = np.array([u, v], dtype=np.float64)
+        row = np.zeros(1, dtype=np.int32)
+        score = self._model._score_pairs(PointPairs(points, points, row, row + np.int32(1)))
+        return float(self._model._greatest_score() - score[0])

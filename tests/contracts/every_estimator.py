@@ -1,0 +1,16 @@
+"""The list of all estimators: to add one, add an entry, and every contract test runs on it."""
+
+from __future__ import annotations
+
+from simtree import LinearSplitter, SimilarityTree
+
+ESTIMATORS = {
+    "tree": SimilarityTree(max_depth=6, n_pairs=2000, random_state=0),
+    "tree-exact": SimilarityTree(max_depth=4, n_pairs=1000, max_bins=None, random_state=0),
+    "tree-cut": SimilarityTree(
+        max_depth=5, splitter="cut", coordinates=["abs_diff", "sum", "min"], n_pairs=2000, random_state=0
+    ),
+    "tree-cross": SimilarityTree(max_depth=5, splitter="cross", n_pairs=2000, random_state=0),
+    "tree-linear": SimilarityTree(max_depth=3, splitter=LinearSplitter(), n_pairs=1000, random_state=0),
+    "tree-drawn": SimilarityTree(max_depth=6, max_features=0.5, n_pairs=2000, random_state=0),
+}

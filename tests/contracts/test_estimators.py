@@ -1,0 +1,367 @@
+"""What every similarity must do: the laws, the same answer by every way of asking, and clear refusals."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from every_estimator import ESTIMATORS
+from sklearn.base import clone
+from sklearn.cluster import DBSCAN
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import oracle
+from simtree.pairs import PairSampler
+
+
+@pytest.fixture(params=sorted(ESTIMATORS))
+def estimator(request):
+    return clone(ESTIMATORS[request.param])
+
+
+@pytest.fixture(scope="module")
+def _fitted(blobs):
+    return {name: clone(estimator).fit(*blobs) for name, estimator in ESTIMATORS.items()}
+
+
+@pytest.fixture(params=sorted(ESTIMATORS))
+def fitted(request, _fitted):
+    return _fitted[request.param]
+
+
+@pytest.fixture(scope="module")
+def new_pairs():
+    """Pairs of points that were not seen in training."""
+    return np.random.default_rng(11).uniform(0, 4, (300, 2, 4))
+
+
+# Laws ------------------------------------------------------------------------------------------------
+
+
+def test_symmetric_bit_for_bit(fitted, new_pairs):
+    np.testing.assert_array_equal(fitted.pair_score(new_pairs), fitted.pair_score(new_pairs[:, ::-1]))
+
+
+def test_pairwise_is_pair_by_pair_and_symmetric(fitted, rng):
+    A, B = rng.uniform(0, 4, (17, 4)), rng.uniform(0, 4, (23, 4))
+    scores = fitted.pairwise_score(A, B)
+    assert scores.shape == (17, 23)
+    np.testing.assert_array_equal(scores, fitted.pairwise_score(B, A).T)
+    i, j = np.divmod(np.arange(17 * 23), 23)
+    np.testing.assert_array_equal(scores.ravel(), fitted.pair_score(np.stack([A[i], B[j]], axis=1)))
+    np.testing.assert_array_equal(fitted.pairwise_score(A), fitted.pairwise_score(A, A))
+
+
+def test_pairwise_in_several_blocks_and_threads(fitted, rng, monkeypatch):
+    A, B = rng.uniform(0, 4, (31, 4)), rng.uniform(0, 4, (29, 4))
+    whole = fitted.pairwise_score(A, B)
+    monkeypatch.setattr("simtree.similarity.BLOCK", 64)
+    np.testing.assert_array_equal(fitted.pairwise_score(A, B), whole)
+    many = clone(fitted).set_params(n_jobs=2)
+    many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+    np.testing.assert_array_equal(many.pairwise_score(A, B), whole)
+
+
+def test_training_curve_is_the_roc_of_the_training_scores(estimator, given_pairs):
+    pairs, same = given_pairs
+    scores = estimator.fit(pairs, same).pair_score(pairs)
+    np.testing.assert_allclose(np.column_stack([estimator.roc_.fpr, estimator.roc_.tpr]), oracle.roc(scores, same), atol=1e-15)
+    assert estimator.auc_ == pytest.approx(oracle.auc(scores, same), abs=1e-12)
+    assert estimator.auc_ == pytest.approx(estimator.roc_.auc(), abs=1e-12)
+    assert estimator.score(pairs, same) == pytest.approx(estimator.auc_, abs=1e-12)
+
+
+def test_every_split_gains_and_children_partition_their_cell(fitted):
+    tree = fitted.tree_
+    cells = tree.cells
+    internal = np.flatnonzero(cells.inside >= 0)
+    assert len(internal) > 2
+    assert (cells.gain[internal] > 0).all()
+    for counts in (cells.n_same, cells.n_different):
+        np.testing.assert_array_equal(counts[cells.inside[internal]] + counts[cells.outside[internal]], counts[internal])
+    assert (np.diff(fitted.roc_.fpr) >= 0).all()
+    assert (np.diff(fitted.roc_.tpr) >= 0).all()
+    np.testing.assert_array_equal(cells.rank[cells.inside[internal]], 2 * cells.rank[internal])
+    np.testing.assert_array_equal(cells.rank[cells.outside[internal]], 2 * cells.rank[internal] + 1)
+
+
+def test_swapping_points_of_training_pairs_changes_nothing(estimator, given_pairs, new_pairs):
+    pairs, same = given_pairs
+    swapped = pairs.copy()
+    swapped[::3] = swapped[::3, ::-1]
+    a = clone(estimator).fit(pairs, same).pair_score(new_pairs)
+    np.testing.assert_array_equal(a, clone(estimator).fit(swapped, same).pair_score(new_pairs))
+
+
+def test_relabelling_classes_changes_nothing(estimator, blobs, new_pairs):
+    X, y = blobs
+    names = np.array(["zoe", "yann", "xenia", "walt", "vera", "uli"])
+    a, b = (clone(estimator).fit(X, labels).pair_score(new_pairs) for labels in (y, names[y]))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_adding_a_constant_to_a_feature_changes_nothing(estimator, blobs):
+    """The points are multiples of 1/64 and the constant is 8: exact in floating point (a plane is fitted only nearly so)."""
+    X, y = blobs
+    shift = np.array([8.0, -16.0, 0.0, 32.0])
+    a = clone(estimator).fit(X, y).pairwise_score(X)
+    b = clone(estimator).fit(X + shift, y).pairwise_score(X + shift)
+    if "Linear" in str(estimator.splitter):
+        assert (a == b).mean() > 0.99
+    else:
+        np.testing.assert_array_equal(a, b)
+
+
+def test_same_seed_same_model(estimator, blobs, new_pairs):
+    a, b = (clone(estimator).fit(*blobs).pair_score(new_pairs) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    other = clone(estimator).set_params(random_state=1).fit(*blobs).pair_score(new_pairs)
+    assert not np.array_equal(a, other)
+
+
+# One answer by every way of asking -------------------------------------------------------------------
+
+
+def test_pairs_as_arrays_and_as_row_numbers(estimator, blobs):
+    X, y = blobs
+    index = PairSampler(y).draw(500, np.random.default_rng(0))
+    rows = np.column_stack([index.first, index.second])
+    stacked = X[rows]
+    by_rows = clone(estimator).fit(X, index.same, pairs=rows)
+    by_array = clone(estimator).fit(stacked, np.where(index.same, 1, -1))
+    by_table = clone(estimator).set_params(preprocessor=X).fit(rows, index.same.astype(int))
+    by_function = clone(estimator).set_params(preprocessor=lambda ids: X[ids]).fit(rows, index.same)
+    scores = by_rows.pair_score(rows, X)
+    np.testing.assert_array_equal(scores, by_array.pair_score(stacked))
+    np.testing.assert_array_equal(scores, by_table.pair_score(rows))
+    np.testing.assert_array_equal(scores, by_table.pair_score(stacked))
+    np.testing.assert_array_equal(scores, by_function.pair_score(rows))
+    assert by_rows.score(X, index.same, pairs=rows) == by_array.score(stacked, index.same) == by_table.score(rows, index.same)
+
+
+def test_float32_rows_score_as_their_float64_values(fitted, new_pairs):
+    single = new_pairs.astype(np.float32)
+    np.testing.assert_array_equal(fitted.pair_score(single), fitted.pair_score(single.astype(np.float64)))
+
+
+def test_order_and_subsets_do_not_matter(fitted, new_pairs):
+    order = np.random.default_rng(0).permutation(len(new_pairs))
+    scores = fitted.pair_score(new_pairs)
+    np.testing.assert_array_equal(fitted.pair_score(new_pairs[order]), scores[order])
+    one_by_one = np.concatenate([fitted.pair_score(pair[None]) for pair in new_pairs[:40]])
+    np.testing.assert_array_equal(one_by_one, scores[:40])
+
+
+def test_memory_layout_does_not_matter(estimator, blobs, new_pairs):
+    X, y = blobs
+    wide = np.zeros((len(X), 8))
+    wide[:, ::2] = X
+    for variant in (np.asfortranarray(X), wide[:, ::2], X.tolist()):
+        np.testing.assert_array_equal(
+            clone(estimator).fit(variant, y).pair_score(np.asfortranarray(new_pairs)),
+            clone(estimator).fit(X, y).pair_score(new_pairs),
+        )
+
+
+def test_distance_is_what_is_left_of_the_score(fitted, new_pairs):
+    scores = fitted.pair_score(new_pairs)
+    np.testing.assert_array_equal(fitted.decision_function(new_pairs), scores)
+    distances = fitted.pair_distance(new_pairs)
+    assert distances.min() >= 0
+    assert np.ptp(scores + distances) == 0
+    metric = fitted.get_metric()
+    assert [metric(u, v) for u, v in new_pairs[:20]] == distances[:20].tolist()
+
+
+def test_metric_is_frozen_can_be_pickled_and_used(fitted, blobs, new_pairs):
+    X, y = blobs
+    metric = pickle.loads(pickle.dumps(fitted.get_metric()))
+    before = [metric(u, v) for u, v in new_pairs[:10]]
+    refitted = clone(fitted)
+    refitted.fit(X, y)
+    kept = refitted.get_metric()
+    refitted.set_params(random_state=5).fit(X[:60], y[:60])
+    assert [kept(u, v) for u, v in new_pairs[:10]] == before
+    assert len(DBSCAN(metric=metric, eps=1.0).fit(X[:20]).labels_) == 20
+    neighbours = NearestNeighbors(n_neighbors=3, metric=metric, algorithm="brute").fit(X[:30]).kneighbors(X[:5])[0]
+    np.testing.assert_array_equal(neighbours, np.sort(fitted._greatest_score() - fitted.pairwise_score(X[:5], X[:30]))[:, :3])
+
+
+def test_predict_accepts_from_the_threshold_on(fitted, new_pairs):
+    scores = fitted.pair_score(new_pairs)
+    for threshold in np.unique(scores)[:5]:
+        fitted.set_threshold(threshold)
+        np.testing.assert_array_equal(fitted.predict(new_pairs), np.where(scores >= threshold, 1, -1))
+
+
+def test_threshold_maximises_tpr_minus_fpr_on_the_training_pairs(estimator, given_pairs):
+    pairs, same = given_pairs
+    estimator.fit(pairs, same)
+    scores = estimator.pair_score(pairs)
+    reached = [(scores[same] >= t).mean() - (scores[~same] >= t).mean() for t in np.unique(scores)]
+    accepted = scores >= estimator.threshold_
+    assert accepted[same].mean() - accepted[~same].mean() == pytest.approx(max(reached))
+
+
+def test_apply_gives_terminal_cells(fitted, new_pairs):
+    cells = fitted.apply(new_pairs)
+    assert (fitted.tree_.cells.inside[cells] == -1).all()
+    np.testing.assert_array_equal(fitted.tree_.scores[cells], fitted.pair_score(new_pairs))
+
+
+def test_importances_are_shares_by_feature(fitted):
+    shares = fitted.feature_importances_
+    assert shares.shape == (4,)
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_a_useless_feature_has_little_importance(estimator, blobs):
+    X, y = blobs
+    X = np.column_stack([X[:, :3], np.random.default_rng(0).normal(size=len(X)), np.ones(len(X))])
+    shares = estimator.set_params(max_features=None).fit(X, y).feature_importances_
+    assert shares[4] == 0.0
+    assert shares[3] < shares[:3].mean()
+
+
+# scikit-learn ----------------------------------------------------------------------------------------
+
+
+def test_pickle_and_clone(fitted, new_pairs):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.pair_score(new_pairs), fitted.pair_score(new_pairs))
+    assert not hasattr(clone(fitted), "threshold_")
+
+
+def test_scoring_changes_no_state(fitted, new_pairs):
+    before = pickle.dumps(vars(fitted))
+    for method in (fitted.pair_score, fitted.predict, fitted.pair_distance, fitted.apply):
+        method(new_pairs)
+    assert pickle.dumps(vars(fitted)) == before
+
+
+def test_pipeline_grid_search_and_cross_validation(estimator, blobs):
+    X, y = blobs
+    model = make_pipeline(StandardScaler(), estimator.set_params(n_pairs=500))
+    assert 0.5 < cross_val_score(model, X, y, cv=3).mean() <= 1
+    search = GridSearchCV(estimator, {"max_depth": [1, 3]}, cv=3).fit(X, y)
+    assert search.best_params_["max_depth"] in (1, 3)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_data_frames(estimator, blobs, library):
+    X, y = blobs
+    frame = library({f"feature {j}": X[:, j] for j in range(4)})
+    a = clone(estimator).fit(frame, y)
+    assert list(a.feature_names_in_) == [f"feature {j}" for j in range(4)]
+    rows = np.array([[0, 1], [2, 3]])
+    np.testing.assert_array_equal(a.pair_score(rows, frame), clone(estimator).fit(X, y).pair_score(rows, X))
+    with pytest.raises(ValueError, match="feature names"):
+        a.pair_score(rows, library({f"other {j}": X[:, j] for j in range(4)}))
+
+
+def test_labels_of_a_data_frame(estimator, blobs, new_pairs):
+    X, y = blobs
+    labels = pd.Series(y).map(lambda k: f"person {k}").astype("category")
+    a = clone(estimator).fit(X, labels).pair_score(new_pairs)
+    np.testing.assert_array_equal(a, clone(estimator).fit(X, y).pair_score(new_pairs))
+
+
+# Bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["pair_score", "pair_distance", "decision_function", "predict", "pairwise_score", "apply", "export_text", "get_metric"],
+)
+def test_unfitted(estimator, method, new_pairs):
+    argument = (
+        () if method in ("export_text", "get_metric") else (new_pairs[:, 0] if method == "pairwise_score" else new_pairs,)
+    )
+    with pytest.raises(NotFittedError):
+        getattr(estimator, method)(*argument)
+
+
+@pytest.mark.parametrize("attribute", ["roc_", "auc_", "feature_importances_"])
+def test_unfitted_attributes(estimator, attribute):
+    with pytest.raises(NotFittedError):
+        getattr(estimator, attribute)
+
+
+def test_unfitted_score_and_threshold(estimator, blobs):
+    with pytest.raises(NotFittedError):
+        estimator.score(*blobs)
+    with pytest.raises(NotFittedError):
+        estimator.set_threshold(1.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "message"),
+    [
+        (np.zeros((4, 2)), [1, 1, 1, 1], ValueError, "y has 1 class; different pairs need at least 2 classes"),
+        (np.zeros((3, 2)), [1, 2, 3], ValueError, "no class with two members"),
+        (np.zeros((4, 2)), None, ValueError, "requires y to be passed"),
+        (np.zeros((4, 2)), [1, 2, 1], ValueError, "inconsistent numbers of samples"),
+        ([[0.0], [np.nan], [1.0], [1.0]], [1, 1, 2, 2], ValueError, "contains NaN"),
+        ([[0.0], [np.inf], [1.0], [1.0]], [1, 1, 2, 2], ValueError, "contains infinity"),
+        ([["a"], ["b"], ["c"], ["d"]], [1, 1, 2, 2], ValueError, "could not convert string to float"),
+        (np.zeros((4, 2, 3)), [1, 1, 1, 1], ValueError, "4 same pairs only"),
+        (np.zeros((4, 2, 3)), [0, 0, 0, 0], ValueError, "4 different pairs only"),
+        (np.zeros((4, 2, 3)), [0, 1, 2, 1], ValueError, "bool, 0/1 or -1/"),
+        (np.zeros((4, 2, 3)), [0, 1, 1], ValueError, "one label for each of the 4 pairs"),
+        (np.zeros((4, 3, 3)), [0, 1, 1, 1], ValueError, r"\(4, 3, 3\); it must be \(n_pairs, 2, n_features\)"),
+        (np.full((4, 2, 3), np.nan), [0, 1, 1, 1], ValueError, "contains NaN"),
+        (np.zeros((0, 2, 3)), [], ValueError, "0 sample"),
+        (np.zeros(4), [0, 1, 1, 1], ValueError, "Reshape your data"),
+    ],
+)
+def test_bad_training_data(estimator, X, y, error, message):
+    with pytest.raises(error, match=message):
+        estimator.fit(X, y)
+    assert not [name for name in vars(estimator) if name in ("tree_", "threshold_")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "error", "message"),
+    [
+        ([[0, 1], [2, 900]], [1, 0], IndexError, "row number 900; X has 110 rows"),
+        ([[0, 1], [2, 3]], [1, 0, 1], ValueError, "one label for each of the 2 pairs"),
+        ([[0.0, 1.0], [2.0, 3.0]], [1, 0], TypeError, "must be integers"),
+        ([[0, 1, 2]], [1], ValueError, r"\(n_pairs, 2\)"),
+    ],
+)
+def test_bad_training_rows(estimator, blobs, rows, y, error, message):
+    with pytest.raises(error, match=message):
+        estimator.fit(blobs[0], y, pairs=rows)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "X", "error", "message"),
+    [
+        (np.zeros((3, 2, 5)), None, ValueError, "X has 5 features, but .* is expecting 4 features"),
+        (np.zeros((3, 4)), None, ValueError, r"\(3, 4\); give an array of shape \(n_pairs, 2, n_features\)"),
+        (np.zeros((3, 3, 4)), None, ValueError, r"\(3, 3, 4\)"),
+        (np.full((3, 2, 4), np.nan), None, ValueError, "contains NaN"),
+        ([[0, 7]], np.zeros((3, 4)), IndexError, "row number 7; X has 3 rows"),
+        ([[0, 1]], np.zeros((3, 5)), ValueError, "expecting 4 features"),
+        ([[0.5, 1]], np.zeros((3, 4)), TypeError, "float64; row numbers of pairs must be integers"),
+    ],
+)
+def test_bad_pairs(fitted, pairs, X, error, message):
+    with pytest.raises(error, match=message):
+        fitted.pair_score(pairs, X)
+
+
+def test_bad_threshold(fitted):
+    with pytest.raises(TypeError, match="threshold='high' is not a number"):
+        fitted.set_threshold("high")
+    with pytest.raises(ValueError, match="threshold=nan"):
+        fitted.set_threshold(float("nan"))

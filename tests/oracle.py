@@ -1,0 +1,164 @@
+"""Similarity TreeRank in plain NumPy: the most obvious statement of each algorithm. Every kernel is compared with this file.
+
+Pairs are an (n, 2, q) array; a coordinate is a column of ``coordinates(pairs, kinds)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+INSIDE, OUTSIDE = True, False
+
+
+# Symmetric coordinates of a pair (x, x') -------------------------------------------------------------
+
+
+def coordinates(pairs, kinds=("abs_diff", "sum")):
+    """One column a kind and feature: kind by kind, feature by feature."""
+    x, x2 = pairs[:, 0].astype(float), pairs[:, 1].astype(float)
+    formula = {
+        "abs_diff": np.abs(x - x2),
+        "sum": x + x2,
+        "min": np.minimum(x, x2),
+        "max": np.maximum(x, x2),
+    }
+    return np.hstack([formula[kind] for kind in kinds])
+
+
+# Pairs -----------------------------------------------------------------------------------------------
+
+
+def all_pairs(y):
+    """Each unordered pair i < j, and whether it is a same pair."""
+    return [(i, j, y[i] == y[j]) for i in range(len(y)) for j in range(i + 1, len(y))]
+
+
+# Cuts of one cell ------------------------------------------------------------------------------------
+
+
+def impurity_decrease(criterion, weight, same, left):
+    """How much a split into left and not left lowers the weighted impurity of the pairs."""
+
+    def impurity(rows):
+        a, b = weight[rows & same].sum(), weight[rows & ~same].sum()
+        if criterion == "auc":
+            return min(a, b)  # the weight of the errors, if the heavier kind is predicted
+        if a == 0 or b == 0:
+            return 0.0
+        if criterion == "gini":
+            return 2 * a * b / (a + b)
+        return -a * np.log(a / (a + b)) - b * np.log(b / (a + b))
+
+    return impurity(left | ~left) - impurity(left) - impurity(~left)
+
+
+def cuts(column):
+    """Thresholds between neighbouring distinct values."""
+    values = np.unique(column)
+    return (values[:-1] + values[1:]) / 2
+
+
+def best_cut(F, same, weight, criterion, min_leaf):
+    """The coordinate and threshold with the greatest decrease; among equals the first coordinate, then the lowest threshold."""
+    best = (1e-9 * weight.sum(), None, None)
+    for c in range(F.shape[1]):
+        for t in cuts(F[:, c]):
+            left = F[:, c] <= t
+            if min(left.sum(), (~left).sum()) < min_leaf:
+                continue
+            decrease = impurity_decrease(criterion, weight, same, left)
+            if decrease > best[0] * (1 + 1e-9):
+                best = (decrease, c, t)
+    return best
+
+
+def balancing_weights(same):
+    """The paper's costs: 1 - p for each same pair and p for each different pair, p the share of same pairs."""
+    p = same.mean()
+    return np.where(same, 1 - p, p)
+
+
+def cart_region(F, same, criterion="gini", max_depth=5, min_leaf=1, weight=None):
+    """Which pairs a cost-sensitive classification tree calls same."""
+    weight = balancing_weights(same) if weight is None else weight
+    inside = np.full(len(same), weight[same].sum() >= weight[~same].sum() - 1e-9 * weight.sum())
+    if max_depth > 0 and same.any() and not same.all():
+        _, c, t = best_cut(F, same, weight, criterion, min_leaf)
+        if c is not None:
+            for side in (F[:, c] <= t, F[:, c] > t):
+                inside[side] = cart_region(F[side], same[side], criterion, max_depth - 1, min_leaf, weight[side])
+    return inside
+
+
+def cross_region(least, greatest, same, min_leaf=1):
+    """The best square of one feature: both values on one side of t; or what lies outside it."""
+    weight = np.where(same, 1.0, -1.0) * balancing_weights(same)
+    best_gain, best = 1e-9, None
+    for j in range(least.shape[1]):
+        for t in cuts(np.concatenate([least[:, j], greatest[:, j]])):
+            square = (greatest[:, j] <= t) | (least[:, j] > t)
+            for inside in (square, ~square):
+                gain = weight[inside].sum()
+                if min(inside.sum(), (~inside).sum()) >= min_leaf and gain > best_gain * (1 + 1e-9):
+                    best_gain, best = gain, inside
+    return best
+
+
+# TreeRank --------------------------------------------------------------------------------------------
+
+
+def tree_rank(F, same, leaf_rank, max_depth):
+    """The algorithm box: scores of the training pairs, and the gain of each split made.
+
+    ``leaf_rank(F, same)`` returns which pairs of a cell are inside, or None.
+    """
+    n_same, n_different = same.sum(), (~same).sum()
+    scores = np.full(len(same), 2.0**max_depth)
+    gains = []
+    cells = [(0, np.arange(len(same)))]  # k and the pairs of C_{d,k}
+    for d in range(max_depth):
+        children = []
+        for k, rows in cells:
+            fpr, tpr = (~same[rows]).sum() / n_different, same[rows].sum() / n_same
+            if fpr == 0 or tpr == 0:
+                continue
+            inside = leaf_rank(F[rows], same[rows])
+            if inside is None:
+                continue
+            gain = fpr * same[rows[inside]].sum() / n_same - tpr * (~same[rows[inside]]).sum() / n_different
+            if gain <= 1e-12:
+                continue
+            gains.append(gain)
+            for child, part in ((2 * k, rows[inside]), (2 * k + 1, rows[~inside])):
+                scores[part] = 2.0**max_depth * (1 - child / 2 ** (d + 1))
+                children.append((child, part))
+        cells = children
+    return scores, gains
+
+
+def roc(scores, same):
+    """Points (share of different pairs, share of same pairs) with a score of at least t, for all t."""
+    points = [(0.0, 0.0)]
+    for t in np.unique(scores)[::-1]:
+        points.append(((scores[~same] >= t).mean(), (scores[same] >= t).mean()))
+    return np.array(points)
+
+
+def auc(scores, same):
+    """Rate of concording pairs of a same and a different pair, ties counting half."""
+    difference = scores[same][:, None] - scores[~same][None, :]
+    return (difference > 0).mean() + 0.5 * (difference == 0).mean()
+
+
+# Routing ---------------------------------------------------------------------------------------------
+
+
+def route(F, coordinate, threshold, if_le, if_gt, at=0):
+    """Walk each pair through a table of tests until a negative number -1 - e: the exit e."""
+    exits = []
+    for values in F:
+        node = at
+        while node >= 0:
+            node = if_le[node] if values[coordinate[node]] <= threshold[node] else if_gt[node]
+        exits.append(-1 - node)
+    return np.array(exits)

@@ -1,0 +1,85 @@
+"""Kernels are cached on disk, wherever a folder can be written, and a first compilation is announced to a person."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import simtree
+
+# A small fit that needs few kernels: a square region compiles in a few seconds.
+FIT = (
+    "import numpy as np, simtree;"
+    "X, y = np.arange(8.0)[:, None], np.arange(8) // 4;"
+    "simtree.SimilarityTree(splitter='cross', max_depth=2).fit(X, y);"
+    "from simtree._kernels.compilation import CACHE_FOLDER; from simtree._kernels.cross import best_square as k;"
+    "print(CACHE_FOLDER, sum(k.stats.cache_hits.values()), sum(k.stats.cache_misses.values()))"
+)
+
+
+def run(code, **environment):
+    settings = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**settings, **environment}, capture_output=True, text=True, check=True
+    )
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the package to install elsewhere, without any cache."""
+    target = tmp_path / "site" / "simtree"
+    shutil.copytree(Path(simtree.__file__).parent, target, ignore=shutil.ignore_patterns("__pycache__"))
+    return target
+
+
+def test_second_process_loads_what_the_first_compiled(tmp_path):
+    first = run(FIT, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
+    second = run(FIT, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split()
+    assert first[0].startswith(str(tmp_path))
+    assert first[1:] == ["0", "1"]
+    assert second[1:] == ["1", "0"]
+
+
+def test_a_change_of_any_kernel_gets_a_new_cache(installed, tmp_path):
+    where = "import simtree._kernels.compilation as c; print(c.CACHE_FOLDER)"
+    settings = {"PYTHONPATH": str(installed.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
+    before = run(where, **settings).stdout
+    source = installed / "_kernels" / "coordinates.py"
+    source.write_text(source.read_text() + "\n")
+    assert run(where, **settings).stdout != before
+
+
+def test_read_only_installation_caches_in_the_users_folder(installed, tmp_path):
+    """A plain file where the folder should be made stands for a folder that cannot be written, also for root."""
+    (installed / "_kernels" / "__pycache__").write_text("")
+    home = tmp_path / "home"
+    settings = {"PYTHONPATH": str(installed.parent), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    folder, hits, misses = run(FIT, **settings).stdout.split()
+    assert folder.startswith(str(home))
+    assert (hits, misses) == ("0", "1")
+    assert run(FIT, **settings).stdout.split()[1] == "1"
+
+
+def test_without_any_writable_folder_it_still_works(installed, tmp_path):
+    (installed / "_kernels" / "__pycache__").write_text("")
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    settings = {"PYTHONPATH": str(installed.parent), "XDG_CACHE_HOME": str(nowhere), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert run(FIT, **settings).stdout.split()[0] == "None"
+
+
+def test_compilation_is_announced_on_a_terminal_only(tmp_path):
+    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
+    assert run(FIT, NUMBA_CACHE_DIR=str(tmp_path / "quiet")).stderr == ""
+    terminal, other_end = pty.openpty()
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "watched")}
+    subprocess.run([sys.executable, "-c", FIT], env=settings, stdout=subprocess.PIPE, stderr=other_end, check=True)
+    os.close(other_end)
+    said = os.read(terminal, 4096).decode()
+    assert said.count("simtree: compiling kernels") == 1
+    os.close(terminal)

@@ -1,0 +1,370 @@
+"""Each kernel against the oracle. Runs three times: compiled, interpreted (NUMBA_DISABLE_JIT=1), bounds-checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from simtree._kernels import binning, cart, coordinates, cross, pairs, route, search, segments
+from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
+from simtree.regions import Nodes
+
+pytestmark = [
+    pytest.mark.kernel,
+    # Interpreted, a cut with nothing on one side divides zero by zero before it is discarded; compiled code says nothing.
+    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
+]
+
+CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
+seeds = st.integers(0, 2**32 - 1)
+modest = settings(max_examples=40, deadline=None, database=None)
+
+
+def random_pairs(rng, n_pairs=30, n_features=3, n_values=None):
+    """Pairs of points with few distinct values (many ties) or with continuous ones."""
+    points = (
+        rng.normal(size=(n_pairs, 2, n_features)) if n_values is None else rng.integers(0, n_values, (n_pairs, 2, n_features))
+    )
+    return points.astype(float)
+
+
+def as_rows(pair_array):
+    """Points and row numbers of an (n, 2, q) array."""
+    first = np.arange(0, 2 * len(pair_array), 2, dtype=np.int32)
+    points = pair_array.reshape(-1, pair_array.shape[2])
+    return points, points, first, first + np.int32(1)
+
+
+def both_kinds(rng, n):
+    """Labels with at least one pair of each kind."""
+    same = rng.random(n) < rng.uniform(0.2, 0.8)
+    same[rng.integers(n)] = True
+    same[(np.flatnonzero(same)[0] + 1) % n] = False
+    return same
+
+
+# coordinates -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fill_values_is_the_oracle_and_symmetric(rng, dtype):
+    pair_array = random_pairs(rng, 20, 3).astype(dtype)
+    kinds = np.repeat(np.array([coordinates.ABS_DIFF, coordinates.SUM, coordinates.MIN, coordinates.MAX], np.uint8), 3)
+    features = np.tile(np.arange(3, dtype=np.int32), 4)
+    values, swapped = np.empty((12, 20)), np.empty((12, 20))
+    coordinates.fill_values(*as_rows(pair_array), kinds, features, values)
+    coordinates.fill_values(*as_rows(np.ascontiguousarray(pair_array[:, ::-1])), kinds, features, swapped)
+    np.testing.assert_array_equal(values.T, oracle.coordinates(pair_array, ("abs_diff", "sum", "min", "max")))
+    np.testing.assert_array_equal(values, swapped)
+
+
+def test_linear_values_is_a_dot_product(rng):
+    pair_array = random_pairs(rng, 20, 2)
+    kinds, features = np.array([0, 0, 1, 1], np.uint8), np.array([0, 1, 0, 1], np.int32)
+    weights, out = rng.normal(size=4), np.empty(20)
+    coordinates.linear_values(*as_rows(pair_array), kinds, features, weights, 0.25, out)
+    np.testing.assert_allclose(out, oracle.coordinates(pair_array) @ weights + 0.25, rtol=1e-12)
+
+
+# codes -----------------------------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(0, 255))
+@modest
+def test_byte_codes_count_the_edges_below(seed, n_edges):
+    rng = np.random.default_rng(seed)
+    edges = np.full((2, 255), np.inf)
+    edges[:, :n_edges] = np.sort(rng.integers(0, 600, (2, n_edges)).astype(float))
+    values = np.concatenate([rng.integers(-5, 605, (2, 50)), edges[:, :10], np.full((2, 1), np.inf)], axis=1).astype(float)
+    codes = np.zeros((values.shape[1], 4), np.uint8)
+    binning.fill_byte_codes(values, edges, np.array([3, 1]), codes)
+    expected = (edges[:, None, :] < values[:, :, None]).sum(axis=2)
+    np.testing.assert_array_equal(codes[:, [3, 1]].T, expected)
+    assert not codes[:, [0, 2]].any()
+
+
+# segments --------------------------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(0, 20), st.integers(0, 15))
+@modest
+def test_partition_keeps_each_pair_whole(seed, before, size):
+    rng = np.random.default_rng(seed)
+    n = before + size + 3
+    first = np.arange(n, dtype=np.int32)
+    second, same, codes = first + 100, first % 3 == 0, np.column_stack([first, first + 50]).astype(np.uint8)
+    inside = rng.random(size) < 0.5
+    wanted = set(np.flatnonzero(inside) + before)
+    middle = segments.partition_segment(codes, first, second, same, before, before + size, inside)
+    assert set(first[before:middle]) == wanted
+    assert sorted(first) == list(range(n))
+    outside_segment = np.r_[0:before, before + size : n]
+    np.testing.assert_array_equal(first[outside_segment], outside_segment)
+    np.testing.assert_array_equal(second, first + 100)
+    np.testing.assert_array_equal(same, first % 3 == 0)
+    np.testing.assert_array_equal(codes, np.column_stack([first, first + 50]))
+
+
+# pairs -----------------------------------------------------------------------------------------------
+
+
+def class_layout(sizes):
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    order = np.random.default_rng(1).permutation(starts[-1]).astype(np.int32)
+    y = np.empty(starts[-1], int)
+    y[order] = np.repeat(np.arange(len(sizes)), sizes)
+    return starts, order, y
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=6))
+@modest
+def test_numbers_and_ordered_pairs_are_one_to_one(sizes):
+    starts, order, y = class_layout(sizes)
+    sizes = np.array(sizes)
+    n = len(y)
+    ordered = {(i, j) for i in range(n) for j in range(n) if i != j}
+    for fill, counts, wanted in (
+        (pairs.fill_same_pairs, sizes * (sizes - 1), {(i, j) for i, j in ordered if y[i] == y[j]}),
+        (pairs.fill_different_pairs, sizes * (n - sizes), {(i, j) for i, j in ordered if y[i] != y[j]}),
+    ):
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        numbers = np.arange(offsets[-1])
+        first, second = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.int32)
+        fill(numbers, offsets, starts, order, first, second)
+        found = list(zip(first.tolist(), second.tolist(), strict=True))
+        assert len(found) == len(wanted)
+        assert set(found) == wanted
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=6))
+@modest
+def test_all_pairs_come_once(sizes):
+    starts, order, y = class_layout(sizes)
+    listed = oracle.all_pairs(y)
+    for fill, kind in ((pairs.fill_all_same_pairs, True), (pairs.fill_all_different_pairs, False)):
+        wanted = sorted((i, j) for i, j, same in listed if same == kind)
+        first, second = np.empty(len(wanted), np.int32), np.empty(len(wanted), np.int32)
+        fill(starts, order, first, second)
+        assert sorted(tuple(sorted(pair)) for pair in zip(first.tolist(), second.tolist(), strict=True)) == wanted
+
+
+# search ----------------------------------------------------------------------------------------------
+
+
+def work_space(n):
+    return Best(np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n))
+
+
+@given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(1, 4), st.integers(2, 40))
+@modest
+def test_three_searches_find_the_oracle_cut(seed, criterion, min_leaf, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, rng.integers(2, 12), (n_pairs + 3, 5)).astype(np.uint8)
+    same = both_kinds(rng, n_pairs + 3)
+    rows = np.sort(rng.permutation(n_pairs + 3)[:n_pairs]).astype(np.int32)
+    columns = np.array([0, 2, 3])
+    n_same = int(same[rows].sum())
+    # Weights of a cell of which these rows are a node.
+    rule = Rule(CRITERIA[criterion], min_leaf, float((~same).sum()), float(same.sum()))
+    totals = float(n_same), float(n_pairs - n_same)
+    histogram = np.full((256, 3), -7, np.int64)
+    search.count_codes(codes, same, rows, columns, histogram)
+    counts = [[(codes[rows, c] == b)[same[rows] == kind].sum() for c in columns] for kind in (1, 0) for b in range(256)]
+    np.testing.assert_array_equal(histogram, (np.array(counts[:256]) << 32) + np.array(counts[256:]))
+
+    found = []
+    for run in (
+        lambda best: search.search_histogram(histogram, rule, *totals, 3, best),
+        lambda best: search.search_compare(codes, same, rows, columns, rule, *totals, best),
+        lambda best: search.search_sorted(codes, same, rows, columns, rule, *totals, best),
+    ):
+        best = work_space(3)
+        k = run(best)
+        found.append((best.score[k], k if best.score[k] > 0 else -1, best.code[k] if best.score[k] > 0 else -1))
+    assert found[0] == found[1] == found[2]
+
+    F = codes[np.ix_(rows, columns)].astype(float)
+    weight = np.where(same[rows], rule.weight_same, rule.weight_different)
+    decrease, c, t = oracle.best_cut(F, same[rows], weight, criterion, min_leaf)
+    score, k, code = found[0]
+    if c is None:
+        assert score <= 1e-9 * weight.sum()
+    else:
+        assert score == pytest.approx(decrease, rel=1e-9)
+        if criterion != "entropy":  # its logarithms leave equal cuts unequal in the last digit
+            assert (k, np.array_equal(F[:, k] <= code, F[:, c] <= t)) == (c, True)
+
+
+def test_histogram_of_every_column_is_that_of_chosen_columns(rng):
+    codes, same = rng.integers(0, 256, (200, 4)).astype(np.uint8), rng.random(200) < 0.5
+    rows = np.arange(200, dtype=np.int32)
+    every, chosen = np.empty((256, 4), np.int64), np.empty((256, 4), np.int64)
+    search.count_codes(codes, same, rows, np.arange(4), every)
+    search.count_codes(codes, same, rows, np.array([1, 3]), chosen)
+    np.testing.assert_array_equal(every[:, [1, 3]], chosen[:, :2])
+
+
+# cart ------------------------------------------------------------------------------------------------
+
+
+def grow(codes, same, criterion, max_depth, min_leaf, *, start=0, stop=None, uniforms=None, histograms=None, coordinates=None):
+    """Run grow_cart on a segment; the region's rows and which pairs are inside."""
+    stop = len(codes) if stop is None else stop
+    cell = same[start:stop]
+    rule = Rule(CRITERIA[criterion], min_leaf, float((~cell).sum()), float(cell.sum()))
+    n_rows = 2**max_depth
+    rows = cart.RegionRows(*(np.empty(n_rows, np.int32) for _ in range(4)), np.empty(n_rows))
+    inside = np.empty(stop - start, bool)
+    coordinates = np.arange(codes.shape[1]) if coordinates is None else coordinates
+    if histograms is None:
+        histograms = np.empty((max_depth, 256, codes.shape[1]), np.int64)
+    uniforms = np.empty((0, 0)) if uniforms is None else uniforms
+    n = cart.grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, rows, inside)
+    return cart.RegionRows(*(column[:n] for column in rows)), inside
+
+
+@given(seeds, st.sampled_from(["gini", "auc"]), st.integers(1, 4), st.integers(1, 4), st.integers(4, 60))
+@modest
+def test_cart_is_the_oracle(seed, criterion, max_depth, min_leaf, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes, same = rng.integers(0, 9, (n_pairs, 3)).astype(np.uint8), both_kinds(rng, n_pairs)
+    region, inside = grow(codes, same, criterion, max_depth, min_leaf)
+    np.testing.assert_array_equal(inside, oracle.cart_region(codes.astype(float), same, criterion, max_depth, min_leaf))
+    if len(region.coordinate):
+        exits = oracle.route(codes, region.coordinate, region.code, region.if_le, region.if_gt)
+        np.testing.assert_array_equal(exits == 0, inside)
+
+
+def test_histograms_subtracted_agree_with_counted_and_sorted(rng):
+    """A cell far above the size where pairs are compared: large nodes take over what remains of their parent's histogram."""
+    n_pairs = 5 * cart.SMALL
+    codes, same = rng.integers(0, 256, (n_pairs, 3)).astype(np.uint8), both_kinds(rng, n_pairs)
+    same |= codes[:, 1] > 128
+    narrow, inside = grow(codes, same, "gini", 4, 2)
+    wide, inside_wide = grow(codes.astype(np.uint16), same, "gini", 4, 2, histograms=np.empty((0, 0, 0), np.int64))
+    assert len(narrow.coordinate) > 3
+    np.testing.assert_array_equal(inside, inside_wide)
+    for a, b in zip(narrow, wide, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_cart_of_a_segment_leaves_the_rest_alone(rng):
+    codes, same = rng.integers(0, 9, (50, 3)).astype(np.uint8), both_kinds(rng, 50)
+    kept = codes.copy(), same.copy()
+    region, inside = grow(codes, same, "gini", 3, 1, start=10, stop=40)
+    alone, inside_alone = grow(codes[10:40].copy(), same[10:40].copy(), "gini", 3, 1)
+    np.testing.assert_array_equal(inside, inside_alone)
+    for a, b in zip(region, alone, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(codes, kept[0])
+    np.testing.assert_array_equal(same, kept[1])
+
+
+def test_drawn_columns_are_different_sorted_and_uniform(rng):
+    coordinates = np.array([2, 3, 5, 7, 11])
+    counts = np.zeros(12)
+    for _ in range(3000):
+        chosen = np.empty(2, np.int64)
+        cart.draw_columns(coordinates, rng.random(2), chosen)
+        assert chosen[0] < chosen[1]
+        counts[chosen] += 1
+    assert set(np.flatnonzero(counts)) == set(coordinates)
+    assert np.abs(counts[coordinates] / 1200 - 1).max() < 0.1
+
+
+def test_cart_uses_only_drawn_columns(rng):
+    codes, same = rng.integers(0, 9, (60, 6)).astype(np.uint8), both_kinds(rng, 60)
+    uniforms = np.full((31, 1), 0.99)  # always the last of the allowed coordinates
+    region, _ = grow(codes, same, "gini", 3, 1, uniforms=uniforms, coordinates=np.array([1, 4]))
+    assert set(region.coordinate) == {4}
+
+
+def test_idle_rows_are_dropped():
+    """Row 0 asks about a; row 1 leads inside either way, row 2 does not: row 1 goes and row 2 becomes row 1."""
+    rows = cart.RegionRows(
+        np.array([7, 8, 9], np.int32),
+        np.array([1, 2, 3], np.int32),
+        np.array([1, cart.INSIDE, cart.INSIDE], np.int32),
+        np.array([2, cart.INSIDE, cart.OUTSIDE], np.int32),
+        np.array([0.5, 0.25, 0.125]),
+    )
+    assert cart.drop_idle_rows(rows, 3) == 2
+    assert [column[:2].tolist() for column in rows] == [
+        [7, 9],
+        [1, 3],
+        [cart.INSIDE, cart.INSIDE],
+        [1, cart.OUTSIDE],
+        [0.5, 0.125],
+    ]
+
+
+def test_cut_lies_in_the_middle_of_its_gap():
+    codes = np.array([[1], [2], [9], [200]], np.uint8)
+    rows = np.arange(4, dtype=np.int32)
+    assert cart.middle_of_gap(codes, 0, 2, rows) == 5  # codes 2 to 8 all cut between 2 and 9
+    assert cart.middle_of_gap(codes, 0, 1, rows) == 1
+
+
+# cross -----------------------------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(1, 3), st.integers(4, 40))
+@modest
+def test_square_is_the_oracle(seed, min_leaf, n_pairs):
+    rng = np.random.default_rng(seed)
+    pair_codes = rng.integers(0, 7, (n_pairs, 2, 2))
+    codes = np.hstack([pair_codes.min(axis=1), pair_codes.max(axis=1)]).astype(np.uint8)
+    same = both_kinds(rng, n_pairs)
+    lower, upper = np.array([0, 1]), np.array([2, 3])
+    weights = float((~same).sum()), float(same.sum())
+    feature, code, flipped = cross.best_square(codes, same, 0, n_pairs, lower, upper, 7, *weights, min_leaf)
+    expected = oracle.cross_region(codes[:, :2].astype(float), codes[:, 2:].astype(float), same, min_leaf)
+    if expected is None:
+        assert feature == -1
+    else:
+        square = (codes[:, upper[feature]] <= code) | (codes[:, lower[feature]] > code)
+        np.testing.assert_array_equal(square != flipped, expected)
+
+
+# route -----------------------------------------------------------------------------------------------
+
+
+@given(seeds)
+@modest
+def test_route_walks_as_the_oracle(seed):
+    rng = np.random.default_rng(seed)
+    pair_array = random_pairs(rng, 25, 3, n_values=5)
+    n_nodes = 7
+    coordinate = rng.integers(0, 6, n_nodes)
+    later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
+    threshold = rng.integers(0, 6, n_nodes).astype(float)
+    nodes = Nodes(
+        (coordinate // 3).astype(np.uint8),
+        (coordinate % 3).astype(np.int32),
+        threshold,
+        *(np.array(s, np.int32) for s in later),
+    )
+    exits = np.empty(25, np.int32)
+    route.route_pairs(*as_rows(pair_array), nodes, 0, exits)
+    np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array), coordinate, threshold, *later))
+
+
+# the lanes have teeth --------------------------------------------------------------------------------
+
+
+def test_bounds_are_checked_when_asked():
+    """The third lane would prove nothing if a cached kernel without checks were used."""
+    code = (
+        "import numpy as np; from simtree._kernels.segments import partition_segment as f;"
+        "a = np.zeros(2, np.int32); f(np.zeros((2, 0), np.uint8), a, a, a > 0, 0, 2, np.zeros(1, bool))"
+    )
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_DISABLE_JIT": "0"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert "IndexError" in run.stderr

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+import oracle
+from simtree._checks import check_pair_labels
+from simtree.pairs import PairSampler, check_index_pairs, class_codes, look_up, stack_pairs
+
+
+def as_set(pairs):
+    return {tuple(sorted(p)) for p in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)}
+
+
+@given(st.lists(st.sampled_from("abcde"), min_size=3, max_size=14))
+@settings(max_examples=60, deadline=None, database=None)
+def test_all_pairs_are_all_pairs(y):
+    if len(set(y)) < 2 or len(set(y)) == len(y):
+        return
+    pairs = PairSampler(y).all_pairs()
+    expected = oracle.all_pairs(y)
+    assert len(pairs) == len(expected) == len(as_set(pairs))
+    found = zip(pairs.first, pairs.second, pairs.same, strict=True)
+    assert sorted((min(i, j), max(i, j), bool(s)) for i, j, s in found) == sorted(expected)
+
+
+def test_drawn_pairs_are_uniform_over_their_kind_with_very_unequal_classes():
+    """5,000 identities, sizes 1 to 500: same pairs uniform over pairs, different pairs too, never i = j (chi-square)."""
+    rng = np.random.default_rng(0)
+    sizes = np.maximum(1, (500 / np.arange(1, 5001) ** 0.8)).astype(int)
+    y = rng.permutation(np.repeat(np.arange(5000), sizes))
+    n = len(y)
+    size_of = np.bincount(y)
+    pairs = PairSampler(y).draw(400_000, rng)
+    same = pairs.same
+    assert same.sum() == 200_000
+    assert (pairs.first != pairs.second).all()
+    np.testing.assert_array_equal(y[pairs.first] == y[pairs.second], same)
+    # A point is in size - 1 same pairs and in n - size different pairs, on either side.
+    for kind, weight in ((same, size_of - 1), (~same, n - size_of)):
+        for side in (pairs.first, pairs.second):
+            drawn = np.bincount(y[side[kind]], minlength=5000)
+            expected = kind.sum() * size_of * weight / (size_of * weight).sum()
+            # Classes that are expected rarely are counted together.
+            common = expected >= 20
+            observed = np.append(drawn[common], drawn[~common].sum())
+            wanted = np.append(expected[common], expected[~common].sum())
+            keep = wanted > 0
+            assert drawn[expected == 0].sum() == 0
+            statistic = ((observed - wanted)[keep] ** 2 / wanted[keep]).sum()
+            assert statistic < chi2.ppf(1 - 1e-6, keep.sum() - 1)
+
+
+def test_drawn_pairs_are_uniform_pair_by_pair():
+    y = [0, 0, 0, 0, 1, 1, 2, 1, 2]
+    sampler = PairSampler(y)
+    rng = np.random.default_rng(1)
+    counts: dict[tuple[int, int], int] = {}
+    n_draws = 0
+    for _ in range(4000):
+        pairs = sampler.draw(10, rng)
+        n_draws += 5
+        for p in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True):
+            counts[tuple(sorted(p))] = counts.get(tuple(sorted(p)), 0) + 1
+    for kind, n_kind in ((True, sampler.n_same_pairs), (False, sampler.n_different_pairs)):
+        found = np.array([counts[i, j] for i, j, same in oracle.all_pairs(y) if same == kind])
+        assert len(found) == n_kind
+        assert ((found - n_draws / n_kind) ** 2 / (n_draws / n_kind)).sum() < chi2.ppf(1 - 1e-6, n_kind - 1)
+
+
+def test_same_pairs_uniform_over_identities():
+    y = np.repeat([0, 1, 2, 3], [100, 10, 2, 1])
+    pairs = PairSampler(y).draw(30_000, np.random.default_rng(2), same_weighting="identities")
+    drawn = np.bincount(y[pairs.first[pairs.same]], minlength=4) / 15_000
+    np.testing.assert_allclose(drawn, [1 / 3, 1 / 3, 1 / 3, 0], atol=0.02)
+    assert (pairs.first != pairs.second).all()
+    by_pairs = PairSampler(y).draw(2_000, np.random.default_rng(2))
+    assert (y[by_pairs.first[by_pairs.same]] == 0).mean() > 0.95  # 4950 of 4996 same pairs
+
+
+def test_a_kind_with_no_more_pairs_than_asked_for_is_taken_whole():
+    y = np.repeat([0, 1], [3, 60])
+    sampler = PairSampler(np.concatenate([y, np.arange(2, 50)]))  # 3 + 1770 same pairs of 6105
+    pairs = sampler.draw(4_000, np.random.default_rng(0))
+    assert pairs.n_same == sampler.n_same_pairs == 1773
+    assert as_set(sampler.all_pairs()) >= as_set(pairs)
+    assert len(pairs) - pairs.n_same == 2_000
+    few = PairSampler([0, 0, 1, 1]).draw(100, np.random.default_rng(0))
+    assert len(few) == 6
+    assert len(as_set(few)) == 6
+
+
+def test_mix_of_pairs():
+    y = np.random.default_rng(0).integers(0, 10, 1000)
+    sampler = PairSampler(y)
+    share = sampler.n_same_pairs / (sampler.n_same_pairs + sampler.n_different_pairs)
+    rng = np.random.default_rng(1)
+    assert sampler.draw(10_000, rng, positive_fraction=0.3).n_same == 3000
+    natural = sampler.draw(100_000, rng, positive_fraction=None)
+    assert natural.n_same / 100_000 == pytest.approx(share, abs=0.005)
+    assert len(sampler.draw(None, rng)) == 499_500
+
+
+def test_same_seed_same_pairs():
+    y = np.arange(300) % 7
+    a, b, c = (PairSampler(y).draw(500, np.random.default_rng(s)) for s in (0, 0, 1))
+    np.testing.assert_array_equal(a.first, b.first)
+    np.testing.assert_array_equal(a.second, b.second)
+    assert not np.array_equal(a.first, c.first)
+
+
+def test_ten_million_pairs_of_sixty_thousand_points():
+    """The size that users have; all row numbers in range, four bytes each. (The time is the benchmark's business.)"""
+    y = np.random.default_rng(0).integers(0, 10, 60_000)
+    pairs = PairSampler(y).draw(10_000_000, np.random.default_rng(0))
+    assert len(pairs) == 10_000_000
+    assert pairs.first.dtype == np.int32
+    assert min(pairs.first.min(), pairs.second.min()) >= 0
+    assert max(pairs.first.max(), pairs.second.max()) < 60_000
+    assert not (pairs.first == pairs.second).any()
+
+
+def test_class_codes_go_by_first_appearance():
+    assert class_codes(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
+    assert class_codes([3.5, -1, 3.5]).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("y", "message"), [([1, 1, 1], "1 class;.*2 classes"), ([1, 2, 3], "no class with two members")])
+def test_labels_without_pairs_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        PairSampler(y)
+
+
+@pytest.mark.parametrize("same", [[True, False], [1, 0], [1, -1], np.array([1.0, -1.0])])
+def test_pair_labels(same):
+    assert check_pair_labels("y", same, 2).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("same", "message"),
+    [
+        ([1, 2], r"labels 1, 2;.*bool, 0/1 or -1/\+1"),
+        ([-1, 0], "must be bool"),
+        ([1, 1], "2 same pairs only"),
+        ([False, False], "2 different pairs only"),
+        ([1, 0, 1], r"\(3,\).*2 pairs"),
+    ],
+)
+def test_bad_pair_labels(same, message):
+    with pytest.raises(ValueError, match=message):
+        check_pair_labels("y", same, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "message"),
+    [
+        ([[0, 5]], IndexError, "row number 5; X has 5 rows"),
+        ([[-1, 2]], IndexError, "row number -1"),
+        ([[0.5, 1.0]], TypeError, "float64.*integers"),
+        ([[0, 1, 2]], ValueError, r"\(n_pairs, 2\)"),
+        ([0, 1], ValueError, r"\(n_pairs, 2\)"),
+    ],
+)
+def test_bad_row_numbers(pairs, error, message):
+    with pytest.raises(error, match=message):
+        check_index_pairs(pairs, 5)
+
+
+def test_stacked_pairs_share_memory(rng):
+    pairs = rng.normal(size=(4, 2, 3))
+    points, first, second = stack_pairs(pairs)
+    assert np.shares_memory(points, pairs)
+    np.testing.assert_array_equal(np.stack([points[first], points[second]], axis=1), pairs)
+
+
+def test_preprocessor_array_and_function(rng):
+    table = rng.normal(size=(5, 2))
+    keys = np.array([[0, 3], [3, 4]])
+    for preprocessor in (table, table.tolist()):
+        points, first, second = look_up(keys, preprocessor)
+        np.testing.assert_array_equal(np.stack([points[first], points[second]], axis=1), table[keys])
+    asked = []
+
+    def fetch(names):
+        asked.extend(names)
+        return np.array([[len(name), ord(name[0])] for name in names])
+
+    points, first, second = look_up([["ann", "bo"], ["bo", "carol"]], fetch)
+    assert sorted(asked) == ["ann", "bo", "carol"]  # once each
+    assert points[first].tolist() == [[3, 97], [2, 98]]
+    with pytest.raises(ValueError, match=r"returned shape \(1,\) for 3"):
+        look_up(keys, lambda ids: np.zeros(1))
+    with pytest.raises(IndexError, match="row number 4"):
+        look_up(keys, table[:4])

@@ -1,0 +1,51 @@
+"""The public names, and that docstrings name the parameters that exist."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import simtree
+from simtree import datasets, metrics, splitters
+
+PUBLIC = [getattr(simtree, name) for name in simtree.__all__ if name != "__version__"]
+FUNCTIONS = [
+    obj
+    for module in (metrics, datasets)
+    for name, obj in vars(module).items()
+    if not name.startswith("_") and callable(obj) and getattr(obj, "__module__", None) == module.__name__
+]
+
+
+def test_all_is_sorted_and_complete():
+    assert simtree.__all__ == sorted(simtree.__all__)
+    for name in simtree.__all__:
+        assert hasattr(simtree, name)
+    assert set(splitters.BY_NAME.values()) <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("obj", [*PUBLIC, *FUNCTIONS], ids=lambda obj: obj.__qualname__)
+def test_documented_parameters_are_those_of_the_signature(obj):
+    doc = inspect.getdoc(obj) or ""
+    section = re.search(r"Parameters\n-+\n(.*?)(?:\n\n[A-Z][A-Za-z ]+\n-+\n|\Z)", doc, re.DOTALL)
+    parameters = [name for name in inspect.signature(obj).parameters if name not in ("self", "args", "kwargs")]
+    if not parameters:
+        return
+    if section is None:
+        assert obj not in PUBLIC, f"{obj.__qualname__} has no Parameters section"
+        return
+    documented = [name.strip() for line in re.findall(r"^(\w[\w, ]*) :", section[1], re.MULTILINE) for name in line.split(",")]
+    assert documented == parameters
+    assert ">>>" in doc, f"{obj.__qualname__} has no example"
+
+
+def test_import_brings_only_what_is_needed_at_once():
+    """No plots, frames or command line, and not the slow parts of scikit-learn (which itself imports pandas if it is there)."""
+    later = {"matplotlib", "polars", "typer", "rich", "torch", "sklearn.metrics", "sklearn.svm"}
+    code = f"import sys, simtree; print(*sorted({later} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from simtree import CartSplitter, ClassifierSplitter, LinearSplitter, SimilarityTree
+
+
+def test_text_of_a_small_tree():
+    pairs = np.array([[[0.0], [d]] for d in range(1, 8)])
+    same = [True, True, False, True, False, False, False]
+    tree = SimilarityTree(max_depth=3, splitter="cut", coordinates=["abs_diff"]).fit(pairs, same)
+    assert tree.export_text(feature_names=["age"]).splitlines() == [
+        "all pairs: 3 same, 4 different",
+        "|  inside if |age - age'| <= 4.5",
+        "|--- cell 1.0: 3 same, 1 different, FPR 0 to 0.25, TPR 0 to 1",
+        "|  |  inside if |age - age'| <= 2.5",
+        "|  |--- cell 2.0: 2 same, 0 different, FPR 0 to 0, TPR 0 to 0.667, score 8",
+        "|  |--- cell 2.1: 1 same, 1 different, FPR 0 to 0.25, TPR 0.667 to 1",
+        "|  |  |  inside if |age - age'| > 3.5",
+        "|  |  |--- cell 3.2: 1 same, 0 different, FPR 0 to 0, TPR 0.667 to 1, score 6",
+        "|  |  |--- cell 3.3: 0 same, 1 different, FPR 0 to 0.25, TPR 1 to 1, score 5",
+        "|--- cell 1.1: 0 same, 3 different, FPR 0.25 to 1, TPR 1 to 1, score 4",
+    ]
+    assert tree.export_text(max_depth=1).splitlines()[-2:] == [
+        "|  |  ... (split further)",
+        "|--- cell 1.1: 0 same, 3 different, FPR 0.25 to 1, TPR 1 to 1, score 4",
+    ]
+
+
+def test_every_cell_is_listed_with_its_counts(blobs):
+    tree = SimilarityTree(max_depth=5, n_pairs=2000, random_state=0).fit(*blobs)
+    text = tree.export_text()
+    listed = {(int(d), int(k), int(s), int(n)) for d, k, s, n in re.findall(r"cell (\d+)\.(\d+): (\d+) same, (\d+) diff", text)}
+    cells = tree.tree_.cells
+    expected = set(
+        zip(
+            cells.depth[1:].tolist(),
+            cells.rank[1:].tolist(),
+            cells.n_same[1:].tolist(),
+            cells.n_different[1:].tolist(),
+            strict=True,
+        )
+    )
+    assert listed == expected
+
+
+def test_rules_are_true_of_the_pairs(given_pairs):
+    """Evaluating the printed rule of the root gives the pairs of its first child."""
+    pairs, same = given_pairs
+    tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=3)).fit(pairs, same)
+    x, x2 = pairs[:, 0], pairs[:, 1]
+    lines = [line for line in tree.export_text(decimals=17).splitlines() if "inside if" in line or "       or" in line]
+    assert len(lines) > 1
+    inside = np.zeros(len(pairs), bool)
+    for line in lines:
+        rule = re.sub(r"^\|\s+(inside if|or) ", "", line)
+        met = np.ones(len(pairs), bool)
+        for condition in rule.split(" and "):
+            condition = re.sub(r"\|x(\d) - x\d'\|", r"D[:, \1]", condition)
+            condition = re.sub(r"x(\d) \+ x\d'", r"S[:, \1]", condition)
+            low = re.match(r"(\S+) < (.*) <= (\S+)$", condition)
+            if low:
+                condition = f"({low[1]} < {low[2]}) & ({low[2]} <= {low[3]})"
+            met &= eval(condition, {"D": np.abs(x - x2), "S": x + x2})
+        inside |= met
+    np.testing.assert_array_equal(inside, tree.pair_score(pairs) == 2)
+
+
+def test_names_of_a_data_frame_survive(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["dwell", "flight", "pressure", "tilt"])
+    tree = SimilarityTree(max_depth=2, random_state=0).fit(frame, y)
+    assert "|dwell - dwell'|" in tree.export_text() or "flight" in tree.export_text()
+    assert list(tree.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature_names has 1 names; X had 4 features"):
+        tree.export_text(feature_names=["a"])
+
+
+def test_linear_and_opaque_rules(given_pairs):
+    pairs, same = given_pairs
+    linear = SimilarityTree(max_depth=1, splitter=LinearSplitter()).fit(pairs, same).export_text()
+    assert re.search(r"inside if -?[\d.e-]+ \(.*\) \+ .* 2 smaller terms >= ", linear)
+    opaque = SimilarityTree(max_depth=1, splitter=ClassifierSplitter(DecisionTreeClassifier(max_depth=2)))
+    assert "the fitted classifier says same" in opaque.fit(pairs, same).export_text()
+
+
+def test_long_unions_are_cut_short(blobs):
+    tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=7, min_samples_leaf=1), random_state=0).fit(*blobs)
+    assert re.search(r"or one of \d+ more ways", tree.export_text())

@@ -1,0 +1,143 @@
+"""What single splitters do beyond the contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import oracle
+from simtree import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter, SimilarityTree
+
+
+def fit_pairs(splitter, pairs, same, **parameters):
+    return SimilarityTree(splitter=splitter, random_state=0, max_bins=None, **parameters).fit(pairs, same)
+
+
+@pytest.mark.parametrize("kinds", [["abs_diff"], ["sum"], ["abs_diff", "sum"]])
+def test_cut_maximises_the_gain_over_all_thresholds_and_directions(given_pairs, kinds):
+    pairs, same = given_pairs
+    tree = fit_pairs(CutSplitter(), pairs, same, max_depth=1, coordinates=kinds)
+    F = oracle.coordinates(pairs, kinds)
+    gains = [abs((F[same, c] <= t).mean() - (F[~same, c] <= t).mean()) for c in range(F.shape[1]) for t in np.unique(F[:, c])]
+    assert tree.auc_ == pytest.approx(0.5 + 0.5 * max(gains), abs=1e-12)
+
+
+def test_cut_goes_in_either_direction():
+    """Same pairs far apart: the similar side is above the threshold."""
+    pairs = np.array([[[0.0], [5.0]], [[1.0], [7.0]], [[0.0], [1.0]], [[2.0], [2.5]]])
+    tree = fit_pairs(CutSplitter(), pairs, [True, True, False, False], max_depth=1, coordinates=["abs_diff"])
+    assert "inside if |x0 - x0'| > 3" in tree.export_text()
+    assert tree.auc_ == 1.0
+
+
+def test_cross_is_the_oracle_square_or_its_complement(given_pairs):
+    pairs, same = given_pairs
+    for labels in (same, ~same):
+        tree = fit_pairs(CrossSplitter(), pairs, labels, max_depth=1)
+        least, greatest = pairs.min(axis=1), pairs.max(axis=1)
+        expected = oracle.cross_region(least, greatest, labels)
+        np.testing.assert_array_equal(tree.pair_score(pairs) == 2.0, expected)
+
+
+def test_cart_is_scikit_learns_tree_with_balanced_weights(given_pairs):
+    """A peer: the leaves of DecisionTreeClassifier on the same coordinates make the same region (no ties in these data)."""
+    pairs, same = given_pairs
+    rng = np.random.default_rng(0)
+    pairs = pairs + rng.normal(0, 1e-3, pairs.shape)
+    F = oracle.coordinates(pairs)
+    for criterion in ("gini", "entropy"):
+        peer = DecisionTreeClassifier(
+            max_depth=4, min_samples_leaf=5, class_weight="balanced", criterion=criterion, random_state=0
+        )
+        peer.fit(F, same)
+        tree = fit_pairs(CartSplitter(max_depth=4, criterion=criterion), pairs, same, max_depth=1)
+        agree = (tree.pair_score(pairs) == 2.0) == peer.predict(F)
+        assert agree.mean() > 0.99
+
+
+def test_cart_asks_no_more_than_max_depth_questions(given_pairs):
+    pairs, same = given_pairs
+    nodes = fit_pairs(CartSplitter(max_depth=2), pairs, same, max_depth=1).tree_.nodes
+    assert len(nodes.kind) <= 3
+
+
+def test_linear_region_is_the_plane_of_the_svm(given_pairs):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    pairs, same = given_pairs
+    tree = fit_pairs(LinearSplitter(C=0.1), pairs, same, max_depth=1)
+    F = oracle.coordinates(pairs)
+    peer = make_pipeline(StandardScaler(), LinearSVC(C=0.1, class_weight="balanced", random_state=0)).fit(F, same)
+    assert ((tree.pair_score(pairs) == 2.0) == peer.predict(F)).mean() > 0.99
+    assert 0.9 < tree.feature_importances_.sum() < 1.1
+
+
+def test_linear_and_classifier_see_at_most_max_samples(blobs):
+    seen = []
+
+    class Spy(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y, sample_weight):
+            seen.append((len(X), sample_weight[y].sum(), sample_weight[~y].sum()))
+            self.classes_ = np.unique(y)
+            self.cut_ = X[y, 0].mean()
+            return self
+
+        def predict(self, X):
+            return X[:, 0] <= self.cut_
+
+    X, y = blobs
+    SimilarityTree(max_depth=2, splitter=ClassifierSplitter(Spy(), max_samples=200), n_pairs=1000, random_state=0).fit(X, y)
+    assert max(n for n, _, _ in seen) == 200
+    root = seen[0]
+    assert root[1] == pytest.approx(root[2], rel=0.3)  # both kinds weigh about the same in a sample of the cell
+    tree = SimilarityTree(max_depth=2, splitter=LinearSplitter(max_samples=100), n_pairs=1000, random_state=0).fit(X, y)
+    assert tree.auc_ > 0.6
+
+
+def test_classifier_without_weights_sees_as_many_pairs_of_each_kind(blobs):
+    kinds = []
+
+    class Counting(KNeighborsClassifier):
+        def fit(self, X, y):
+            kinds.append((y.sum(), (~y).sum()))
+            return super().fit(X, y)
+
+    X, y = blobs
+    SimilarityTree(
+        max_depth=2, splitter=ClassifierSplitter(Counting(3)), n_pairs=900, positive_fraction=0.1, random_state=0
+    ).fit(X, y)
+    assert kinds[0] == (90, 90)
+    assert all(a == b for a, b in kinds)
+
+
+@pytest.mark.parametrize(
+    ("splitter", "error", "message"),
+    [
+        (CartSplitter(max_depth=0), ValueError, "max_depth=0 is out of range; give an int from 1 to 30"),
+        (CartSplitter(max_depth=2.5), TypeError, "max_depth=2.5 is not a whole number"),
+        (CartSplitter(criterion="gain"), ValueError, "criterion='gain' is unknown; choose one of 'gini'"),
+        (CartSplitter(min_samples_leaf=0), ValueError, "min_samples_leaf=0"),
+        (CartSplitter(max_features=0.0), ValueError, "max_features=0.0 is out of range"),
+        (CartSplitter(max_features=0), ValueError, "max_features=0"),
+        (CartSplitter(max_features="sqrt"), TypeError, "max_features='sqrt' is not a number"),
+        (CutSplitter(min_samples_leaf=-1), ValueError, "min_samples_leaf=-1"),
+        (LinearSplitter(C=0), ValueError, "C=0 is out of range"),
+        (LinearSplitter(max_samples=1), ValueError, "max_samples=1"),
+        (ClassifierSplitter(LinearRegression()), TypeError, "not a scikit-learn classifier"),
+        (ClassifierSplitter(KNeighborsClassifier), TypeError, "give an instance"),
+    ],
+)
+def test_bad_parameters(blobs, splitter, error, message):
+    with pytest.raises(error, match=message):
+        SimilarityTree(splitter=splitter).fit(*blobs)
+
+
+def test_cross_needs_least_and_greatest_values(blobs):
+    with pytest.raises(ValueError, match=r"coordinates=\['min', 'sum'\] lacks 'min' or 'max'"):
+        SimilarityTree(splitter="cross", coordinates=["min", "sum"]).fit(*blobs)
