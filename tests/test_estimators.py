@@ -56,6 +56,7 @@ def test_scikit_learn_checks_without_exception(estimator, check):
         ({"splitter": CartSplitter}, TypeError, "is not a Splitter"),
         ({"coordinates": "sum"}, TypeError, "coordinates='sum' is a str"),
         ({"coordinates": ["sums"]}, ValueError, r"coordinates=\['sums'\]"),
+        ({"coordinates": []}, ValueError, r"coordinates=\[\]"),
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range; give an int of at least 2"),
         ({"n_pairs": 1e5}, TypeError, "n_pairs=100000.0 is not a whole number"),
         ({"positive_fraction": 0.0}, ValueError, "positive_fraction=0.0"),

@@ -126,6 +126,9 @@ def test_ten_million_pairs_of_sixty_thousand_points():
 def test_class_codes_go_by_first_appearance():
     assert class_codes(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
     assert class_codes([3.5, -1, 3.5]).tolist() == [0, 1, 0]
+    assert class_codes(np.array(["b", 7, "b", 7], dtype=object)).tolist() == [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="y holds None; give each point a class"):
+        class_codes(["a", None, "a"])
 
 
 @pytest.mark.parametrize(("y", "message"), [([1, 1, 1], "1 class;.*2 classes"), ([1, 2, 3], "no class with two members")])

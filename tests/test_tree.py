@@ -49,7 +49,7 @@ def test_walk_through_mixed_regions(mixed_tree):
 
 
 def test_knots_are_cumulated_counts(mixed_tree):
-    fpr, tpr = mixed_tree.knots
+    fpr, tpr = mixed_tree.fpr_knots, mixed_tree.tpr_knots
     np.testing.assert_allclose(fpr, np.array([0, 0, 1, 5, 20]) / 20)
     np.testing.assert_allclose(tpr, np.array([0, 4, 5, 8, 10]) / 10)
     gains = [1.0 * 0.8 - 1.0 * 0.25, 0.25 * 0.5 - 0.8 * 0.05, 0.05 * 0.4 - 0.5 * 0.0]
@@ -60,8 +60,8 @@ def test_knots_are_cumulated_counts(mixed_tree):
 def test_cell_bounds_follow_the_curve(mixed_tree):
     fpr, tpr = mixed_tree.cell_bounds()
     leaves = mixed_tree.leaves
-    np.testing.assert_allclose(fpr[leaves], mixed_tree.knots[0][:-1])
-    np.testing.assert_allclose(tpr[leaves], mixed_tree.knots[1][:-1])
+    np.testing.assert_allclose(fpr[leaves], mixed_tree.fpr_knots[:-1])
+    np.testing.assert_allclose(tpr[leaves], mixed_tree.tpr_knots[:-1])
 
 
 def test_node_table_is_a_dag_that_ends_in_cells(given_pairs):
@@ -96,6 +96,16 @@ def test_shared_exits_of_children(given_pairs):
     assert set(tree.regions) == set(np.flatnonzero(tree.cells.inside >= 0).tolist())
     assert len(tree.nodes.kind) == 0
     assert all(tree.region(cell) is region for cell, region in tree.regions.items())
+
+
+def test_gains_are_shared_by_impurity_decrease(given_pairs):
+    """Feature by feature the sum over cells of gain times the share of the region's coordinates."""
+    tree = SimilarityTree(max_depth=4, splitter=CartSplitter(max_depth=3)).fit(*given_pairs).tree_
+    expected = np.zeros(8)
+    for cell in np.flatnonzero(tree.cells.inside >= 0):
+        expected += tree.cells.gain[cell] * tree.region(int(cell)).coordinate_shares(8)
+    np.testing.assert_allclose(tree.feature_gains(), expected.reshape(2, 4).sum(axis=0))
+    assert tree.feature_gains().sum() == pytest.approx(tree.cells.gain.sum())
 
 
 def test_unsplit_tree():

@@ -144,7 +144,8 @@ class SimilarityTree(Similarity):
         self._check_parameters()
         points, source = self._check_training(X, y, pairs)
         splitter = clone(BY_NAME[self.splitter]() if isinstance(self.splitter, str) else self.splitter)
-        pair_map = CoordinateSet(tuple(self.coordinates or splitter.default_coordinates), points.shape[1])
+        kinds = splitter.default_coordinates if self.coordinates is None else self.coordinates
+        pair_map = CoordinateSet(tuple(kinds), points.shape[1])
         splitter.check(pair_map)
         n_to_draw("max_features", self.max_features, points.shape[1])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))

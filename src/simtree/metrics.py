@@ -7,7 +7,7 @@ threshold can really reach. Everything here is a pure function of arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, overload
@@ -58,8 +58,9 @@ class Roc:
     >>> roc = Roc([0, 0, 1], [0, 0.5, 1])
     >>> roc
     Roc(auc=0.75, n_knots=3)
-    >>> roc == Roc([0, 0, 1], [0, 0.5, 1])
-    True
+    >>> fpr, tpr = roc
+    >>> tpr.tolist()
+    [0.0, 0.5, 1.0]
     """
 
     fpr: FloatArray
@@ -109,6 +110,10 @@ class Roc:
                     "group tied scores into one knot."
                 )
             object.__setattr__(self, "thresholds", _frozen(thresholds))
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        """Unpack as ``fpr, tpr = roc``."""
+        return iter((self.fpr, self.tpr))
 
     def __eq__(self, other: object) -> bool:
         """Compare by value."""

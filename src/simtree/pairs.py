@@ -150,7 +150,13 @@ class PairSampler:
 
 def class_codes(y: ArrayLike) -> NDArray[np.int64]:
     """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
-    _, first_seen, codes = np.unique(np.asarray(y), return_index=True, return_inverse=True)
+    labels = np.asarray(y)
+    if labels.dtype == object:  # labels of several types cannot be sorted, but they can be looked up
+        known: dict[object, int] = {}
+        if any(label is None for label in labels):
+            raise ValueError("y holds None; give each point a class, or leave out the points without one.")
+        return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
+    _, first_seen, codes = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first_seen), dtype=np.int64)
     rank[np.argsort(first_seen)] = np.arange(len(first_seen))
     return rank[codes.ravel()]

@@ -202,7 +202,11 @@ class Similarity(BaseEstimator, ABC):
         else:
             points, labels = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C")
             return np.asarray(points), PairSampler(labels)
-        return points, IndexPairs(first, second, check_pair_labels("y", y, len(first)))
+        same = check_pair_labels("y", y, len(first))
+        if (first == second).any():
+            row = first[first == second][0]
+            raise ValueError(f"pairs holds row {row} with itself; remove such pairs, which say nothing about two points.")
+        return points, IndexPairs(first, second, same)
 
 
 class PairDistance:

@@ -100,17 +100,26 @@ class RankTree:
         """Share of all different pairs that lie in each cell."""
         return np.asarray(self.cells.n_different / self.cells.n_different[0], dtype=np.float64)
 
-    @cached_property
-    def knots(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """FPR and TPR before the first and after each terminal cell: the training ROC curve."""
-        counts = (self.cells.n_different, self.cells.n_same)
-        fpr, tpr = (np.concatenate([[0], np.cumsum(n[self.leaves])]) / n[0] for n in counts)
-        return fpr, tpr
+    @property
+    def fpr_knots(self) -> NDArray[np.float64]:
+        """False positive rate before the first and after each terminal cell, from the most similar on (the paper's alpha)."""
+        return self._cumulated(self.cells.n_different)
+
+    @property
+    def tpr_knots(self) -> NDArray[np.float64]:
+        """True positive rate before the first and after each terminal cell, from the most similar on (the paper's beta)."""
+        return self._cumulated(self.cells.n_same)
 
     @property
     def roc(self) -> Roc:
         """The ROC curve of the scores on the training pairs, with the scores as thresholds."""
-        return Roc(*self.knots, thresholds=np.concatenate([[np.inf], self.scores[self.leaves]]))
+        return Roc(self.fpr_knots, self.tpr_knots, np.concatenate([[np.inf], self.scores[self.leaves]]))
+
+    @cached_property
+    def node_cell(self) -> NDArray[np.int64]:
+        """The cell that each node helps to split."""
+        owners = np.flatnonzero(self.cells.entry >= 0)
+        return np.repeat(owners, np.diff(np.append(self.cells.entry[owners], len(self.nodes.kind))))
 
     def cell_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """FPR and TPR at which each cell begins: the masses of all that is more similar than the cell."""
@@ -143,9 +152,7 @@ class RankTree:
         """The region that splits a cell."""
         if cell in self.regions:
             return self.regions[cell]
-        start = int(self.cells.entry[cell])
-        later = self.cells.entry[self.cells.entry > start]
-        stop = int(later.min()) if len(later) else len(self.nodes.kind)
+        start, stop = np.searchsorted(self.node_cell, [cell, cell + 1]).tolist()
         exits = {self._target(int(self.cells.inside[cell])): -1, self._target(int(self.cells.outside[cell])): -2}
         successors = [
             np.array([exits[s] if s in exits else s - start for s in table[start:stop].tolist()], dtype=np.int32)
@@ -164,10 +171,17 @@ class RankTree:
 
     def feature_gains(self) -> NDArray[np.float64]:
         """AUC gain by feature: the gain of each cell, shared among the coordinates that split it."""
-        by_coordinate = np.zeros(len(self.pair_map))
-        for cell in np.flatnonzero(self.cells.inside >= 0):
-            by_coordinate += self.cells.gain[cell] * self.region(int(cell)).coordinate_shares(len(self.pair_map))
-        return np.asarray(by_coordinate.reshape(-1, self.pair_map.n_features).sum(axis=0), dtype=np.float64)
+        decrease_of_cell = np.bincount(self.node_cell, weights=self.decrease, minlength=self.n_cells)
+        gain = self.cells.gain[self.node_cell] * self.decrease / decrease_of_cell[self.node_cell]
+        n_features = self.pair_map.n_features
+        by_feature = np.bincount(self.nodes.feature, weights=gain, minlength=n_features).astype(np.float64)
+        for cell, region in self.regions.items():
+            shares = region.coordinate_shares(len(self.pair_map)).reshape(-1, n_features).sum(axis=0)
+            by_feature += self.cells.gain[cell] * shares
+        return by_feature
+
+    def _cumulated(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(np.concatenate([[0], np.cumsum(counts[self.leaves])]) / counts[0], dtype=np.float64)
 
     def _target(self, cell: int) -> int:
         """Where a walk that enters the cell goes on: a node, or the cell as an exit."""

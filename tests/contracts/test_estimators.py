@@ -336,6 +336,7 @@ def test_bad_training_data(estimator, X, y, error, message):
         ([[0, 1], [2, 3]], [1, 0, 1], ValueError, "one label for each of the 2 pairs"),
         ([[0.0, 1.0], [2.0, 3.0]], [1, 0], TypeError, "must be integers"),
         ([[0, 1, 2]], [1], ValueError, r"\(n_pairs, 2\)"),
+        ([[0, 1], [4, 4]], [0, 1], ValueError, "pairs holds row 4 with itself; remove such pairs"),
     ],
 )
 def test_bad_training_rows(estimator, blobs, rows, y, error, message):
