@@ -97,10 +97,11 @@ class TrainingPairs:
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
         self._edges = [np.empty(0)] * n_coordinates
         pairs = self.point_pairs(0, n_pairs)
+        buffer = np.empty((len(self.pair_map.kinds) * BLOCK, n_pairs))
         for start in range(0, self.pair_map.n_features, BLOCK):
             features = np.arange(start, min(start + BLOCK, self.pair_map.n_features))
             columns = self.pair_map.of_features(features)
-            values = np.empty((len(columns), n_pairs))
+            values = buffer[: len(columns)]
             fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
             edges = self._find_edges(columns, values, max_bins)
             for column, found in zip(columns, edges, strict=True):

@@ -20,7 +20,7 @@ INSIDE = -1
 OUTSIDE = -2
 
 # Up to this many pairs comparing all with all is faster than a histogram (must be below 256).
-SMALL = 90
+SMALL = 64
 
 
 class RegionRows(NamedTuple):

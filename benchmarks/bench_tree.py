@@ -1,0 +1,452 @@
+"""Time and memory of one SimilarityTree beside scikit-learn's DecisionTreeClassifier, on pairs of MNIST.
+
+    python benchmarks/bench_tree.py [--repeats 5] [--out results] [--quick]
+
+Both learn from the same pairs. SimilarityTree is given points and row numbers; scikit-learn is given the same coordinates as a
+float32 matrix, whose making counts in its memory but not in its time. What must not be paid for by an earlier run (memory,
+import, compilation) is measured in a fresh process. The data are read from the folder that SIMTREE_DATA names; ``--quick``
+takes small synthetic data instead, at which the goals are computed but mean nothing. Needs Linux, for /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numba
+import numpy as np
+import sklearn
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+
+import simtree
+from simtree import CartSplitter, SimilarityTree
+from simtree.datasets import load_mnist
+from simtree.pairs import IndexPairs, PairSampler
+
+SEED = 0
+MEGABYTE = 1e6
+# Pairs whose coordinates are computed at one time: the matrix is made without temporaries of its own size.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything."""
+
+    n_components: int
+    n_pairs: int
+    n_scored: int
+    n_drawn: int
+    n_imports: int
+
+
+FULL = Size(n_components=153, n_pairs=100_000, n_scored=1_000_000, n_drawn=10_000_000, n_imports=5)
+QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_imports=1)
+WARM_UP = Size(n_components=8, n_pairs=1_000, n_scored=0, n_drawn=0, n_imports=0)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Points (float32, C-contiguous: nobody has a reason to copy them) and pairs of their row numbers."""
+
+    X: np.ndarray
+    y: np.ndarray
+    pairs: np.ndarray
+    same: np.ndarray
+    X_test: np.ndarray
+    pairs_test: np.ndarray
+    same_test: np.ndarray
+
+    def save(self, file: Path) -> None:
+        np.savez(file, **vars(self))
+
+    @classmethod
+    def load(cls, file: Path) -> Problem:
+        with np.load(file) as arrays:
+            return cls(**arrays)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: all runs of simtree and of scikit-learn (none where there is nothing to compare), and the goal.
+
+    A goal bounds the ratio of the two medians, or simtree's median if ``of_ratio`` is false; with no goal the row is context.
+    """
+
+    name: str
+    unit: str
+    simtree: list[float]
+    scikit_learn: list[float]
+    goal: float | None = None
+    of_ratio: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """Median of simtree over median of scikit-learn; None if it says nothing."""
+        other = statistics.median(self.scikit_learn) if self.of_ratio else 0.0
+        return statistics.median(self.simtree) / other if other > 0.0 else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None without a goal."""
+        if self.goal is None:
+            return None
+        if self.of_ratio:
+            return self.ratio is not None and self.ratio <= self.goal
+        return statistics.median(self.simtree) < self.goal
+
+    @property
+    def goal_text(self) -> str:
+        """The goal as people read it."""
+        if self.goal is None:
+            return ""
+        return f"ratio ≤ {self.goal:.3g}" if self.of_ratio else f"< {self.goal:g} {self.unit}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio, "met": self.met}
+
+    def as_markdown(self) -> str:
+        cells = [
+            f"{self.name} ({self.unit})" if self.unit else self.name,
+            describe(self.simtree),
+            describe(self.scikit_learn),
+            "" if self.ratio is None else f"{self.ratio:.3f}",
+            self.goal_text,
+            {None: "", True: "yes", False: "no"}[self.met],
+        ]
+        return f"| {' | '.join(cells)} |"
+
+
+def describe(runs: list[float]) -> str:
+    """Median, and the range if there are several runs."""
+    if not runs:
+        return ""
+    median = f"{statistics.median(runs):.3g}"
+    return median if len(runs) == 1 else f"{median} ({min(runs):.3g} to {max(runs):.3g})"
+
+
+# The problem and the two models
+
+
+def make_problem(size: Size, *, quick: bool) -> Problem:
+    """The points of both parts, and pairs of them, half of which are same."""
+    (X, y), (X_test, y_test) = quick_points(size) if quick else mnist_points(size)
+    train, test = draw(y, size.n_pairs), draw(y_test, size.n_pairs)
+    return Problem(X, y, row_numbers(train), train.same, X_test, row_numbers(test), test.same)
+
+
+def mnist_points(size: Size) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test images, scaled to [0, 1], on the principal components of the training images."""
+    parts = [load_mnist(part=part) for part in ("train", "test")]
+    scaled = [(X.astype(np.float32) / np.float32(255), y) for X, y in parts]
+    pca = PCA(size.n_components, random_state=SEED).fit(scaled[0][0])
+    return [(np.ascontiguousarray(pca.transform(X), dtype=np.float32), y) for X, y in scaled]
+
+
+def quick_points(size: Size) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Ten clouds of points, cut into two parts."""
+    X, y = make_blobs(1_000, size.n_components, centers=10, cluster_std=5.0, random_state=SEED)
+    X = X.astype(np.float32)
+    return [(X[:600], y[:600]), (X[600:], y[600:])]
+
+
+def draw(y: np.ndarray, n_pairs: int) -> IndexPairs:
+    """Pairs of labelled points, half of them same, always the same ones."""
+    return PairSampler(y).draw(n_pairs, np.random.default_rng(SEED), positive_fraction=0.5)
+
+
+def row_numbers(pairs: IndexPairs) -> np.ndarray:
+    return np.column_stack([pairs.first, pairs.second])
+
+
+def materialise(X: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The coordinates that the tree tests, |x - x'| and x + x', as a float32 matrix."""
+    n_features = X.shape[1]
+    matrix = np.empty((len(pairs), 2 * n_features), dtype=np.float32)
+    for start in range(0, len(pairs), BLOCK):
+        a, b = (X[pairs[start : start + BLOCK, side]] for side in (0, 1))
+        np.abs(a - b, out=matrix[start : start + BLOCK, :n_features])
+        np.add(a, b, out=matrix[start : start + BLOCK, n_features:])
+    return matrix
+
+
+def fit_simtree(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> SimilarityTree:
+    tree = SimilarityTree(max_depth=15, splitter=CartSplitter(max_depth=5), n_jobs=2, random_state=SEED)
+    return tree.fit(X, same, pairs=pairs)
+
+
+def fit_sklearn(matrix: np.ndarray, same: np.ndarray) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(max_depth=5, random_state=SEED).fit(matrix, same)
+
+
+def fit_sklearn_from_points(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> DecisionTreeClassifier:
+    return fit_sklearn(materialise(X, pairs), same)
+
+
+def warm_up(fit: Callable[..., Any]) -> Any:
+    """Fit a small problem of the same types, so that compiled code, caches and imports are in place."""
+    small = make_problem(WARM_UP, quick=True)
+    return fit(small.X, small.pairs, small.same)
+
+
+# Measuring
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """How long the work takes."""
+    gc.collect()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Result of a function of this file, called in an interpreter started for it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def memory_status(field: str) -> int:
+    """Bytes, from a field of /proc/self/status: VmRSS is the memory held now, VmHWM its peak."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no field {field}; this benchmark needs Linux.")
+
+
+def peak_memory(work: Callable[[], Any]) -> int:
+    """Most bytes held during the work beyond those held before it."""
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what is held now
+    except OSError:
+        return sampled_peak_memory(work)
+    before = memory_status("VmHWM")
+    kept = work()
+    peak = memory_status("VmHWM")
+    del kept
+    return peak - before
+
+
+def sampled_peak_memory(work: Callable[[], Any]) -> int:
+    """The same where the peak cannot be reset: looked at each millisecond, which may miss a short one."""
+    before = memory_status("VmRSS")
+    samples = [before]
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.001):
+            samples.append(memory_status("VmRSS"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        work()
+    finally:
+        done.set()
+        watcher.join()
+    return max(samples) - before
+
+
+def memory_of_fit(fit: Callable[..., Any], file: Path) -> float:
+    """Peak megabytes of a fit above the points and pairs; run it in a fresh process."""
+    problem = Problem.load(file)
+    warm_up(fit)
+    return peak_memory(lambda: fit(problem.X, problem.pairs, problem.same)) / MEGABYTE
+
+
+def seconds_of_first_fit() -> float:
+    """Time of the first fit in a process, from labelled points, so that pairs are drawn too."""
+    points, labels = quick_points(QUICK)[0]
+    return seconds(lambda: SimilarityTree(max_depth=3, n_pairs=200, random_state=SEED).fit(points, labels))
+
+
+def seconds_of_compilation() -> float:
+    """Time of a first fit with an empty cache of compiled kernels, less that of one with a full cache."""
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, NUMBA_CACHE_DIR=folder):
+        cold = in_fresh_process(seconds_of_first_fit)
+        return cold - in_fresh_process(seconds_of_first_fit)
+
+
+def seconds_of_import(module: str) -> float:
+    """Time of an import in a fresh interpreter, whose own start is not counted."""
+    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+
+# The rows
+
+
+def fit_rows(problem: Problem, repeats: int) -> list[Row]:
+    """Time of a fit, the two in turn so that other load on the machine falls on both, and AUC of the last two models."""
+    matrix = materialise(problem.X, problem.pairs)
+    models: dict[str, Any] = {"simtree": warm_up(fit_simtree), "sklearn": warm_up(fit_sklearn_from_points)}
+    runs: dict[str, list[float]] = {"simtree": [], "sklearn": []}
+
+    def run(name: str, fit: Callable[..., Any], *arguments: Any) -> None:
+        def work() -> None:
+            models[name] = fit(*arguments)
+
+        runs[name].append(seconds(work))
+
+    for _ in range(repeats):
+        run("simtree", fit_simtree, problem.X, problem.pairs, problem.same)
+        run("sklearn", fit_sklearn, matrix, problem.same)
+    scores = models["simtree"].pair_score(problem.pairs_test, problem.X_test)
+    posteriors = models["sklearn"].predict_proba(materialise(problem.X_test, problem.pairs_test))[:, 1]
+    aucs = [[float(roc_auc_score(problem.same_test, s))] for s in (scores, posteriors)]
+    name = f"fit, {len(problem.pairs):,} pairs, {matrix.shape[1]} coordinates"
+    return [
+        Row(name, "s", runs["simtree"], runs["sklearn"], goal=1 / 2, of_ratio=True),
+        Row(f"{name}, later goal", "s", runs["simtree"], runs["sklearn"], goal=1 / 6, of_ratio=True),
+        Row("AUC on pairs of test points", "", *aucs),
+    ]
+
+
+def memory_row(problem: Problem, repeats: int) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "problem.npz")
+        problem.save(file)
+        runs = [
+            [in_fresh_process(memory_of_fit, fit, file) for _ in range(repeats)]
+            for fit in (fit_simtree, fit_sklearn_from_points)
+        ]
+    return Row("peak memory of fit above X", "MB", *runs, goal=1 / 3, of_ratio=True)
+
+
+def scoring_row(problem: Problem, size: Size, repeats: int) -> Row:
+    tree = fit_simtree(problem.X, problem.pairs, problem.same)
+    pairs = row_numbers(draw(problem.y, size.n_scored))
+    tree.pair_score(pairs, problem.X)
+    runs = [seconds(lambda: tree.pair_score(pairs, problem.X)) for _ in range(repeats)]
+    return Row(f"scoring {len(pairs):,} pairs, n_jobs=2", "s", runs, [], goal=2.0)
+
+
+def drawing_row(problem: Problem, size: Size, repeats: int) -> Row:
+    draw(problem.y, 100)
+    runs = [seconds(lambda: draw(problem.y, size.n_drawn)) for _ in range(repeats)]
+    return Row(f"drawing {size.n_drawn:,} pairs of {len(problem.y):,} points", "s", runs, [])
+
+
+def import_row(size: Size) -> Row:
+    """Beside scikit-learn, since simtree cannot be imported without it."""
+    modules = ("simtree", "sklearn.tree")
+    seconds_of_import("simtree")  # brings the files into the memory of the machine
+    runs = [[seconds_of_import(module) for module in modules] for _ in range(size.n_imports)]
+    return Row("import", "s", *map(list, zip(*runs, strict=True)), goal=1.5)
+
+
+def compilation_row() -> Row:
+    return Row("compilation at the first fit on a machine", "s", [seconds_of_compilation()], [], goal=30.0)
+
+
+def measure(problem: Problem, size: Size, repeats: int) -> list[Row]:
+    """All rows, in the order of the table."""
+    *fits, accuracy = fit_rows(problem, repeats)
+    return [
+        *fits,
+        memory_row(problem, repeats),
+        scoring_row(problem, size, repeats),
+        import_row(size),
+        compilation_row(),
+        drawing_row(problem, size, repeats),
+        accuracy,
+    ]
+
+
+# The report
+
+
+def as_markdown(rows: list[Row]) -> str:
+    head = "| what | simtree | scikit-learn | ratio | goal | met |\n|---|---|---|---|---|---|"
+    return "\n".join([head, *(row.as_markdown() for row in rows)])
+
+
+def setting(problem: Problem, size: Size, repeats: int, load: tuple[float, ...]) -> dict[str, Any]:
+    """All that is needed to make sense of the figures."""
+    return {
+        "command": " ".join([Path(sys.executable).name, *sys.argv]),
+        "seed": SEED,
+        "repeats": repeats,
+        "size": asdict(size),
+        "X": {
+            "shape": list(problem.X.shape),
+            "dtype": str(problem.X.dtype),
+            "c_contiguous": bool(problem.X.flags.c_contiguous),
+            "megabytes": problem.X.nbytes / MEGABYTE,
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{library.__name__: library.__version__ for library in (np, numba, sklearn, simtree)},
+        },
+        "machine": {
+            "platform": platform.platform(),
+            "cores": len(os.sched_getaffinity(0)),
+            "load_before": list(load),
+            "load_after": list(os.getloadavg()),
+        },
+    }
+
+
+def write_atomically(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text)
+        os.replace(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive; give at least 1.")
+    return number
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=positive, default=5, help="runs of each measurement (5)")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of bench_tree.json (results)")
+    parser.add_argument("--quick", action="store_true", help="small synthetic data: shows that the benchmark runs")
+    options = parser.parse_args()
+    if not sys.platform.startswith("linux"):
+        parser.exit(2, "This benchmark reads /proc to measure memory; run it on Linux.\n")
+    if not options.quick and not os.environ.get("SIMTREE_DATA"):
+        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds MNIST, or pass --quick.\n")
+    load = os.getloadavg()
+    size = QUICK if options.quick else FULL
+    try:
+        problem = make_problem(size, quick=options.quick)
+    except FileNotFoundError as error:
+        parser.exit(2, f"{error}\n")
+    rows = measure(problem, size, options.repeats)
+    report = {**setting(problem, size, options.repeats, load), "quick": options.quick, "rows": [row.as_json() for row in rows]}
+    print(as_markdown(rows))
+    file = options.out / "bench_tree.json"
+    write_atomically(file, json.dumps(report, indent=1) + "\n")
+    print(f"\nWritten to {file}. Medians, with least and greatest of the runs.")
+
+
+if __name__ == "__main__":
+    main()
