@@ -10,12 +10,12 @@ import sys
 import pytest
 
 import simtree
-from simtree import datasets, metrics, splitters
+from simtree import datasets, metrics, plots, splitters
 
 PUBLIC = [getattr(simtree, name) for name in simtree.__all__ if name != "__version__"]
 FUNCTIONS = [
     obj
-    for module in (metrics, datasets)
+    for module in (metrics, datasets, plots)
     for name, obj in vars(module).items()
     if not name.startswith("_") and callable(obj) and getattr(obj, "__module__", None) == module.__name__
 ]

@@ -116,6 +116,15 @@ def test_classifier_without_weights_sees_as_many_pairs_of_each_kind(blobs):
     assert all(a == b for a, b in kinds)
 
 
+def test_classifier_is_not_fitted_to_a_handful_of_pairs(blobs):
+    """Five neighbours cannot be found among two pairs: small cells are left alone."""
+    splitter = ClassifierSplitter(KNeighborsClassifier(5))
+    cells = SimilarityTree(max_depth=12, splitter=splitter, n_pairs=600, random_state=0).fit(*blobs).tree_.cells
+    rarer = np.minimum(cells.n_same, cells.n_different)
+    assert rarer[cells.inside >= 0].min() >= 10
+    assert rarer[cells.inside < 0].min() < 10
+
+
 @pytest.mark.parametrize(
     ("splitter", "error", "message"),
     [

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simtree._checks import check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
-from simtree.metrics import roc_curve
+from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, look_up, stack_pairs
 from simtree.symmetry import PointPairs
 
@@ -110,11 +110,7 @@ class Similarity(BaseEstimator, ABC):
         Of labelled points all pairs are used up to a million; of more points a million are drawn, always the same.
         """
         check_is_fitted(self)
-        points, index = self._check_training(X, y, pairs, reset=False)
-        if isinstance(index, PairSampler):
-            index = index.draw(MAX_SCORE_PAIRS, np.random.default_rng(0))
-        scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
-        return float(roc_curve(scores, index.same).auc())
+        return self._roc_on(X, y, pairs).auc()
 
     def get_metric(self) -> PairDistance:
         """The distance of two points as a function, for `sklearn.cluster.DBSCAN(metric=...)` and the like.
@@ -129,6 +125,14 @@ class Similarity(BaseEstimator, ABC):
         tags.input_tags.three_d_array = True
         tags.target_tags.required = True
         return tags
+
+    def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
+        """ROC curve on labelled points or on pairs."""
+        points, index = self._check_training(X, y, pairs, reset=False)
+        if isinstance(index, PairSampler):
+            index = index.draw(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
+        return roc_curve(scores, index.same)
 
     def _score_blocks(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Scores of many pairs, in threads."""

@@ -25,6 +25,9 @@ class ClassifierSplitter(Splitter):
     ----------
     estimator : scikit-learn classifier
         Cloned for each cell.
+    min_samples : int, default=10
+        Least number of pairs of each kind in a cell that is split: a classifier of a handful of pairs would be noise, and some
+        cannot be fitted at all.
     max_samples : int, default=100_000
         Most pairs of a cell that the classifier sees (drawn at random beyond).
 
@@ -33,27 +36,29 @@ class ClassifierSplitter(Splitter):
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from simtree import ClassifierSplitter, SimilarityTree
     >>> X, y = [[0.0], [0.1], [1.0], [1.1]], [0, 0, 1, 1]
-    >>> splitter = ClassifierSplitter(KNeighborsClassifier(n_neighbors=1))
+    >>> splitter = ClassifierSplitter(KNeighborsClassifier(n_neighbors=1), min_samples=1)
     >>> SimilarityTree(max_depth=1, splitter=splitter, random_state=0).fit(X, y).auc_
     1.0
     """
 
     binned = False
 
-    def __init__(self, estimator: Any, *, max_samples: int = 100_000) -> None:
+    def __init__(self, estimator: Any, *, min_samples: int = 10, max_samples: int = 100_000) -> None:
         self.estimator = estimator
+        self.min_samples = min_samples
         self.max_samples = max_samples
 
     def check(self, pair_map: CoordinateSet) -> None:
         """Check that the estimator is a classifier."""
         if isinstance(self.estimator, type) or not is_classifier(self.estimator):
             raise TypeError(f"estimator={self.estimator!r} is not a scikit-learn classifier; give an instance of one.")
+        check_integer("min_samples", self.min_samples, 1)
         check_integer("max_samples", self.max_samples, 2)
 
     def split(self, cell: Cell) -> Split | None:
         """Inside: the pairs that the classifier calls same."""
         pairs, same, weights = cell.sample(self.max_samples)
-        if same.all() or not same.any():
+        if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples:
             return None
         classifier = clone(self.estimator)
         if "random_state" in classifier.get_params() and classifier.get_params()["random_state"] is None:

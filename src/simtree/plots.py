@@ -1,0 +1,393 @@
+"""Pictures in scikit-learn's style: a display computes, holds, and draws on any matplotlib axes.
+
+matplotlib is imported when something is drawn, not before: it comes with ``pip install "simtree[plot]"``.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from simtree._checks import check_integer
+from simtree.estimators import SimilarityTree
+from simtree.metrics import Roc, roc_curve
+from simtree.regions import INSIDE, OUTSIDE, AxisRegion, Region
+from simtree.rules import describe_region, inside_paths
+from simtree.similarity import Similarity
+from simtree.tree import RankTree
+
+__all__ = ["RocDisplay", "TreeDisplay"]
+
+# Orange to white to blue: told apart with any colour vision, and light enough for black text.
+PALETTE = ("#e08214", "#fbd9a9", "#f7f7f7", "#b5d5ea", "#4a9bcf")
+INK, FAINT = "#222222", "#666666"
+FONT_SIZE = 9.0
+
+# A level of the tree has height 1: the box of a cell, its test below it, then the edges to its children; the legend is last.
+BOX_WIDTH, BOX_HEIGHT, TEST_BOTTOM, BAR, LEGEND = 0.9, 0.5, 0.75, 0.79, 0.55
+COLUMN_INCHES, LEVEL_INCHES = 1.25, 1.35
+NAME_LENGTHS = (60, 40, 30, 24, 20, 16, 13, 10, 8, 6)
+
+# Log axes: curves have these points besides their knots, and are seen from half the smallest false positive rate on.
+LOG_GRID = np.geomspace(1e-9, 1.0, 500)
+FIRST_VIEW = 1e-2
+CHANCE = "chance"
+MANY_KNOTS = 64
+
+
+class _Display:
+    """What displays have in common: the axes they were last drawn on."""
+
+    ax_: Any
+    figure_: Any
+
+    def _take_axes(self, ax: Any, **new_figure: Any) -> Any:
+        """Draw on ``ax`` from now on, or on the axes of a new figure."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError('Plots need matplotlib; install it with: pip install "simtree[plot]"') from error
+        self.ax_ = plt.subplots(**new_figure)[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+class TreeDisplay(_Display):
+    """The top of a similarity tree: its cells level by level, the most similar on the left.
+
+    A cell has its name in the paper, ``C_{d,k}``, its numbers of training pairs and, at the end, its score ``2^D (1 - k/2^d)``.
+    Its colour is the ratio of its shares of same and different pairs. Below it is the test that does most to split it.
+
+    Parameters
+    ----------
+    tree : RankTree
+        ``tree_`` of a fitted `SimilarityTree`.
+    max_depth : int, default=3
+        Cells of this depth are the last to be drawn.
+    feature_names : sequence of str, optional
+        Names of the features; x0, x1, ... by default.
+
+    Attributes
+    ----------
+    ax_, figure_, colorbar_
+        Where the tree was last drawn, and the legend of colours.
+    text_, test_text_ : dict
+        Texts by cell (a row of ``tree.cells``): of each cell drawn, and of the test of each cell whose children are drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from simtree import SimilarityTree
+    >>> X, y = [[0.0], [0.1], [1.0], [1.1]], [0, 0, 1, 1]
+    >>> tree = SimilarityTree(max_depth=1, splitter="cut", random_state=0).fit(X, y)
+    >>> display = TreeDisplay.from_estimator(tree, feature_names=["size"])
+    >>> display.test_text_[0].get_text()
+    "|size - size'| ≤ 0.5"
+    >>> display.text_[1].get_text().splitlines()
+    ['$C_{1,0}$', '2 same', '0 different', 'score 2']
+    """
+
+    def __init__(self, tree: RankTree, *, max_depth: int = 3, feature_names: Sequence[str] | None = None) -> None:
+        check_integer("max_depth", max_depth, 0)
+        self.tree = tree
+        self.max_depth = max_depth
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: SimilarityTree, *, max_depth: int = 3, feature_names: Sequence[str] | None = None, ax: Any = None
+    ) -> Self:
+        """Draw a fitted tree.
+
+        Parameters
+        ----------
+        estimator : SimilarityTree
+            Fitted.
+        max_depth, feature_names, ax
+            As in `TreeDisplay` and `plot`; names are by default those of the data frame that the tree was fitted on.
+        """
+        check_is_fitted(estimator)
+        if not isinstance(estimator, SimilarityTree):
+            raise TypeError(f"estimator={estimator!r} is not a SimilarityTree; give one tree.")
+        return cls(estimator.tree_, max_depth=max_depth, feature_names=estimator._names(feature_names)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on ``ax``, which is cleared, or in a new figure of a size that suits the tree; text shrinks to fit."""
+        columns = self._columns()
+        levels, last = max(int(self.tree.cells.depth[cell]) for cell in columns), max(columns.values())
+        width, height = max(4.0, last + 1.0), levels + BOX_HEIGHT + LEGEND
+        edges = {"left": 0.0, "right": 1.0, "bottom": 0.0, "top": 1.0}
+        ax = self._take_axes(ax, figsize=(COLUMN_INCHES * width, LEVEL_INCHES * height), gridspec_kw=edges)
+        ax.clear()
+        ax.set(xlim=((last - width) / 2, (last + width) / 2), ylim=(0.04 - height, 0.04))
+        ax.set_axis_off()
+        colours = self._draw_cells(columns)
+        self.figure_.canvas.figure.draw_without_rendering()  # Settles the layout, so that text can be measured.
+        extents = [text.get_window_extent() for text in self.text_.values()]
+        x_pixels, y_pixels = ax.transData.transform((1.0, 1.0)) - ax.transData.transform((0.0, 0.0))
+        room = 0.92 * BOX_WIDTH * x_pixels, 0.92 * BOX_HEIGHT * y_pixels
+        size = FONT_SIZE * min(1.0, *(min(room[0] / box.width, room[1] / box.height) for box in extents))
+        for text in self.text_.values():
+            text.set_fontsize(size)
+        self._draw_tests(columns, 0.9 * size, 1.9 * x_pixels)
+        self._draw_legend(colours, (last / 2 - 1.0, 0.04 - height + 0.55 * LEGEND, 2.0, 0.07), 0.9 * size)
+        return self
+
+    def _is_open(self, cell: int) -> bool:
+        """Whether the children of the cell are drawn."""
+        return bool(self.tree.cells.inside[cell] >= 0 and self.tree.cells.depth[cell] < self.max_depth)
+
+    def _columns(self) -> dict[int, float]:
+        """Horizontal place of each drawn cell: those without children side by side, a parent above the middle of its two."""
+        # Two cells of a level are then at least one column apart, and two with children at least two: room for their tests.
+        place: dict[int, float] = {}
+
+        def visit(cell: int, column: int) -> int:
+            if not self._is_open(cell):
+                place[cell] = float(column)
+                return column + 1
+            inside, outside = int(self.tree.cells.inside[cell]), int(self.tree.cells.outside[cell])
+            column = visit(outside, visit(inside, column))
+            place[cell] = (place[inside] + place[outside]) / 2
+            return column
+
+        visit(0, 0)
+        return place
+
+    def _log_ratios(self) -> NDArray[np.float64]:
+        """Decimal logarithm of the share of same over the share of different pairs of each cell, smoothed by half a pair."""
+        same, different = self.tree.cells.n_same, self.tree.cells.n_different
+        half = 0.5 * different[0] / same[0]
+        odds = (same + 0.5) / (different + half)
+        return np.asarray(np.log10(odds / odds[0]), dtype=np.float64)
+
+    def _draw_cells(self, columns: dict[int, float]) -> Any:
+        """Boxes with their texts; returns the map of colours."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LinearSegmentedColormap, Normalize
+        from matplotlib.patches import FancyBboxPatch
+
+        ratios = self._log_ratios()
+        decades = min(3, max(1, math.ceil(np.abs(ratios[list(columns)]).max() - 0.5)))
+        colours = ScalarMappable(Normalize(-decades, decades, clip=True), LinearSegmentedColormap.from_list("simtree", PALETTE))
+        look: dict[str, Any] = {"boxstyle": f"round,pad=0,rounding_size={0.12 * BOX_HEIGHT}", "ec": FAINT, "lw": 0.8}
+        style = {"ha": "center", "va": "center", "size": FONT_SIZE, "color": INK, "linespacing": 1.25}
+        self.text_: dict[int, Any] = {}
+        for cell, x in columns.items():
+            y = -int(self.tree.cells.depth[cell]) - BOX_HEIGHT
+            corner, face = (x - BOX_WIDTH / 2, y), colours.to_rgba(ratios[cell])
+            self.ax_.add_patch(FancyBboxPatch(corner, BOX_WIDTH, BOX_HEIGHT, fc=face, **look))
+            self.text_[cell] = self.ax_.text(x, y + BOX_HEIGHT / 2, self._describe(cell), **style)
+        return colours
+
+    def _draw_legend(self, colours: Any, place: tuple[float, float, float, float], size: float) -> None:
+        """What the colours mean."""
+        bar = self.ax_.inset_axes(place, transform=self.ax_.transData)
+        self.colorbar_ = self.figure_.colorbar(colours, cax=bar, orientation="horizontal")
+        self.colorbar_.outline.set_visible(False)
+        powers = range(round(colours.norm.vmin), round(colours.norm.vmax) + 1)
+        self.colorbar_.set_ticks(powers, labels=[f"{10**k}" if k >= 0 else f"1/{10**-k}" for k in powers])
+        bar.tick_params(labelsize=0.9 * size, length=2, colors=FAINT)
+        bar.set_xlabel("share of same pairs / share of different pairs", size=size, color=FAINT)
+        for x, side, word in ((-0.03, "right", "different"), (1.03, "left", "similar")):
+            bar.text(x, 0.5, word, transform=bar.transAxes, ha=side, va="center", size=size)
+
+    def _describe(self, cell: int) -> str:
+        """Name, counts, and score of a cell; or dots, if it is split further than is drawn."""
+        cells = self.tree.cells
+        depth, rank, same, different = cells.depth[cell], cells.rank[cell], cells.n_same[cell], cells.n_different[cell]
+        score = float(self.tree.scores[cell])
+        end = f"\nscore {score:.0f}" if score < 1e7 else f"\nscore {score:.4g}"
+        if cells.inside[cell] >= 0:
+            end = "" if self._is_open(cell) else "\nsplit further ..."
+        return f"$C_{{{depth},{rank}}}$\n{same:,} same\n{different:,} different{end}"
+
+    def _draw_tests(self, columns: dict[int, float], size: float, room: float) -> None:
+        """The test (no wider than ``room``) and the two edges below each cell whose children are drawn."""
+        style = {"ha": "center", "va": "center", "size": size}
+        ground = {"fc": self.ax_.get_facecolor(), "ec": "none", "pad": 1.0}
+        self.test_text_: dict[int, Any] = {}
+        for cell in filter(self._is_open, columns):
+            x, top = columns[cell], -int(self.tree.cells.depth[cell])
+            text = self.ax_.text(x, top - (BOX_HEIGHT + TEST_BOTTOM) / 2, "", parse_math=False, linespacing=1.15, **style)
+            self.test_text_[cell] = text
+            for candidate in self._test_texts(cell):
+                text.set_text(candidate)
+                if text.get_window_extent().width <= room:
+                    break
+            self.ax_.plot([x, x], [top - TEST_BOTTOM, top - BAR], color=FAINT, lw=0.8, zorder=0)
+            for child, label in ((self.tree.cells.inside[cell], "inside"), (self.tree.cells.outside[cell], "outside")):
+                end = columns[int(child)]
+                self.ax_.plot([x, end, end], [top - BAR, top - BAR, top - 1.0], color=FAINT, lw=0.8, zorder=0)
+                self.ax_.text(end, top - (BAR + 1.0) / 2, label, bbox=ground, color=FAINT, **style)
+
+    def _test_texts(self, cell: int) -> Iterator[str]:
+        """The main test of a cell in ever fewer characters: first the names of features are shortened, then the text is cut."""
+        test, n_more = _main_test(self.tree.region(cell))
+        note = f"\n+ {n_more} more test{'s' if n_more > 1 else ''}" if n_more else ""
+        n_lines = 1 if note else 2
+        names = self.feature_names
+        features = [f"x{j}" for j in range(self.tree.pair_map.n_features)] if names is None else list(map(str, names))
+        for length in NAME_LENGTHS if isinstance(test, AxisRegion) else NAME_LENGTHS[:6]:
+            labels = self.tree.pair_map.names([_shorten(name, length) for name in features])
+            rule = " ".join(describe_region(test, labels)[0].replace("<=", "≤").replace(">=", "≥").split())
+            yield rule + note
+            if n_lines == 2:
+                yield textwrap.fill(rule, len(rule) // 2 + 6)
+        for length in range(NAME_LENGTHS[0], 4, -2):
+            yield textwrap.fill(rule, length, max_lines=n_lines, placeholder=" …", break_on_hyphens=False) + note
+
+
+class RocDisplay(_Display):
+    """A ROC curve: which share of same pairs is found, at which share of different pairs let through.
+
+    Parameters
+    ----------
+    roc : Roc
+        The curve.
+    knots : bool, default=True
+        Mark the knots: what a threshold can reach. Where they are dense, some of them.
+    name : str, optional
+        Stands in the legend, before the AUC.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, knots_, chance_
+        Where the curve was last drawn, its line, its marks (or None), and the chance line, which curves on one axes share.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> display = RocDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1], name="by hand")
+    >>> display.line_.get_label()
+    'by hand (AUC = 0.875)'
+    """
+
+    def __init__(self, roc: Roc, *, knots: bool = True, name: str | None = None) -> None:
+        self.roc = roc
+        self.knots = knots
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Similarity,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        pairs: ArrayLike | None = None,
+        knots: bool = True,
+        log_fpr: bool = False,
+        name: str | None = None,
+        ax: Any = None,
+        **line_kwargs: Any,
+    ) -> Self:
+        """Draw the training curve of a fitted similarity, or its curve on other data.
+
+        Parameters
+        ----------
+        estimator : SimilarityTree
+            Fitted.
+        X, y, pairs : array-like, optional
+            Held-out data, as ``estimator.score`` takes it. Without, the curve of the training pairs is drawn.
+        knots, log_fpr, name, ax, **line_kwargs
+            As in `RocDisplay` and `plot`; the name is by default the class of the estimator.
+        """
+        check_is_fitted(estimator)
+        given = [key for key, value in (("X", X), ("y", y), ("pairs", pairs)) if value is not None]
+        if given and (X is None or y is None):
+            raise ValueError(f"Only {' and '.join(given)} was given; give X and y, or neither for the training curve.")
+        if X is None or y is None:
+            roc, default = estimator.roc_, f"{type(estimator).__name__} in training"
+        else:
+            roc, default = estimator._roc_on(X, y, pairs), type(estimator).__name__
+        return cls(roc, knots=knots, name=default if name is None else name).plot(ax, log_fpr=log_fpr, **line_kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, same: ArrayLike, scores: ArrayLike, *, knots: bool = False, name: str | None = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw the curve of any scores of pairs; ``same`` says which belong together. The rest is as in `from_estimator`."""
+        return cls(roc_curve(scores, same), knots=knots, name=name).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, log_fpr: bool = False, **line_kwargs: Any) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw, perhaps beside other curves; a new figure by default.
+        log_fpr : bool, default=False
+            Logarithmic false positive rates, down to half the smallest one that occurs. Axes that are logarithmic stay so.
+        **line_kwargs
+            For the line of the curve, as in ``ax.plot``.
+        """
+        ax = self._take_axes(ax, figsize=(5.6, 4.6), layout="constrained")
+        log = log_fpr or ax.get_xscale() == "log"
+        fpr, tpr = self._log_points() if log else (self.roc.fpr, self.roc.tpr)
+        area = f"AUC = {self.roc.auc():.3f}"
+        line_kwargs = {"label": area if self.name is None else f"{self.name} ({area})", **line_kwargs}
+        self._draw_frame(log)
+        (self.line_,) = ax.plot(fpr, tpr, **line_kwargs)
+        self.knots_ = None
+        if self.knots:
+            shown = self.roc.fpr > 0.0 if log else slice(None)
+            every = 0.02 if self.roc.fpr.size > MANY_KNOTS else None
+            style = {"marker": "o", "ms": 3.5, "ls": "none", "color": self.line_.get_color(), "markevery": every}
+            (self.knots_,) = ax.plot(self.roc.fpr[shown], self.roc.tpr[shown], label="_knots", **style)
+        handles, labels = zip(
+            *sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: entry[1] == CHANCE), strict=True
+        )
+        ax.legend(handles, labels, loc="upper left" if log else "lower right", frameon=False)
+        return self
+
+    def _log_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The curve without its points at zero, and with points between its knots: straight lines are bent on a log axis."""
+        positive = self.roc.fpr > 0.0
+        fpr = np.concatenate([LOG_GRID, self.roc.fpr[positive]])
+        tpr = np.concatenate([self.roc.at(LOG_GRID), self.roc.tpr[positive]])
+        order = np.lexsort((tpr, fpr))
+        return fpr[order], tpr[order]
+
+    def _draw_frame(self, log: bool) -> None:
+        """Scales, labels and the chance line; curves drawn before stay in view."""
+        ax, left, right, diagonal = self.ax_, -0.01, 1.01, np.array([0.0, 1.0])
+        before = [line for line in ax.lines if line.get_gid() == CHANCE]
+        if log:
+            seen = ax.get_xlim()[0] if before and ax.get_xscale() == "log" else FIRST_VIEW
+            left, right, diagonal = min(seen, float(self.roc.fpr[self.roc.fpr > 0.0].min()) / 2), 1.0, LOG_GRID
+            ax.set_xscale("log")
+        self.chance_ = before[0] if before else ax.plot([], [], color=FAINT, ls=":", lw=1.2, label=CHANCE, gid=CHANCE)[0]
+        self.chance_.set_data(diagonal, diagonal)
+        ax.set(xlim=(left, right), ylim=(-0.01, 1.01), xlabel="False positive rate", ylabel="True positive rate")
+        ax.grid(visible=True, alpha=0.25, lw=0.6)
+
+
+def _main_test(region: Region) -> tuple[Region, int]:
+    """The test of an axis region that lowers impurity most, as a region of its own, and how many tests there are besides.
+
+    Among many tests it is written the way round that most ways inside take it. Other regions are returned as they are.
+    """
+    if not isinstance(region, AxisRegion):
+        return region, 0
+    best = int(np.argmax(region.decrease))
+    test = int(region.coordinate[best]), float(region.threshold[best])
+    sides = [at_most for path in inside_paths(region) for *condition, at_most in path if tuple(condition) == test]
+    inside, outside = np.array([[INSIDE], [OUTSIDE]], dtype=np.int32)
+    if_le, if_gt = (inside, outside) if 2 * sum(sides) >= len(sides) else (outside, inside)
+    one = slice(best, best + 1)
+    test_alone = AxisRegion(region.coordinate[one], region.threshold[one], if_le, if_gt, region.decrease[one])
+    return test_alone, len(region.coordinate) - 1
+
+
+def _shorten(name: str, length: int) -> str:
+    """A name with its middle left out, if it is longer."""
+    return name if len(name) <= length else f"{name[: length // 2]}…{name[-((length - 1) // 2) :]}"

@@ -1,0 +1,305 @@
+"""Displays: one contract for all of them, then what each one draws."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KNeighborsClassifier
+
+from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree
+from simtree.metrics import Roc, roc_curve
+from simtree.plots import RocDisplay, TreeDisplay
+from simtree.regions import INSIDE, OUTSIDE, AxisRegion
+from simtree.symmetry import CoordinateSet
+from simtree.tree import TreeBuilder
+
+# Every display, with arguments of from_estimator: add yours here.
+DISPLAYS = [
+    pytest.param(TreeDisplay, {}, id="tree"),
+    pytest.param(TreeDisplay, {"max_depth": 1, "feature_names": ["a", "b", "c", "d"]}, id="tree-top"),
+    pytest.param(RocDisplay, {}, id="roc"),
+    pytest.param(RocDisplay, {"log_fpr": True, "knots": False, "name": "a tree"}, id="roc-log"),
+]
+every_display = pytest.mark.parametrize(("display", "arguments"), DISPLAYS)
+
+SPLITTERS = [
+    CutSplitter(),
+    CartSplitter(),
+    LinearSplitter(),
+    ClassifierSplitter(KNeighborsClassifier(n_neighbors=1), max_samples=200),
+]
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def tree(blobs):
+    return SimilarityTree(max_depth=5, random_state=0).fit(*blobs)
+
+
+@every_display
+def test_a_display_draws_in_a_new_figure(tree, display, arguments):
+    drawn = display.from_estimator(tree, **arguments)
+    assert isinstance(drawn, display)
+    assert drawn.ax_.figure is drawn.figure_
+    drawn.figure_.canvas.draw()
+
+
+@every_display
+def test_a_display_draws_on_given_axes(tree, display, arguments):
+    figure, axes = plt.subplots(1, 2, layout="constrained")
+    drawn = display.from_estimator(tree, ax=axes[1], **arguments)
+    assert drawn.ax_ is axes[1]
+    assert drawn.figure_ is figure
+    assert not axes[0].has_data()
+    assert plt.get_fignums() == [figure.number]
+    figure.canvas.draw()
+
+
+@every_display
+def test_a_display_draws_in_a_subfigure(tree, display, arguments):
+    part = plt.figure().subfigures(1, 2)[0]
+    drawn = display.from_estimator(tree, ax=part.subplots(), **arguments)
+    assert drawn.figure_ is part
+
+
+@every_display
+def test_a_display_draws_twice(tree, display, arguments):
+    drawn = display.from_estimator(tree, **arguments)
+    first = drawn.ax_
+    again = drawn.plot()
+    assert again is drawn
+    assert drawn.ax_ is not first
+    n_artists = len(first.get_children())
+    assert drawn.plot(first).ax_ is first
+    assert len(first.get_children()) - n_artists <= 2  # a curve and its knots; no second frame
+    drawn.figure_.canvas.draw()
+
+
+@every_display
+def test_a_display_does_not_show(tree, display, arguments, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("plt.show was called"))
+    display.from_estimator(tree, **arguments)
+
+
+@every_display
+def test_an_unfitted_estimator_is_refused(display, arguments):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(SimilarityTree(), **arguments)
+    assert not plt.get_fignums()
+
+
+@every_display
+def test_without_matplotlib_the_extra_is_named(tree, display, arguments, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r'pip install "simtree\[plot\]"'):
+        display.from_estimator(tree, **arguments)
+
+
+@pytest.mark.parametrize("module", ["simtree", "simtree.plots"])
+def test_an_import_does_not_import_matplotlib(module):
+    code = f"import sys, {module}; print('matplotlib' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+# --- TreeDisplay
+
+
+@pytest.mark.parametrize("max_depth", [0, 3, 9])
+def test_cells_show_their_counts_and_scores(tree, max_depth):
+    drawn = TreeDisplay.from_estimator(tree, max_depth=max_depth)
+    grown, cells = tree.tree_, tree.tree_.cells
+    assert sorted(drawn.text_) == np.flatnonzero(cells.depth <= max_depth).tolist()
+    for cell, text in drawn.text_.items():
+        name, same, different, *end = text.get_text().split("\n")
+        assert name == f"$C_{{{cells.depth[cell]},{cells.rank[cell]}}}$"
+        assert (same, different) == (f"{cells.n_same[cell]:,} same", f"{cells.n_different[cell]:,} different")
+        if cells.inside[cell] < 0:
+            assert end == [f"score {grown.scores[cell]:.0f}"]
+        else:
+            assert end == (["split further ..."] if cells.depth[cell] == max_depth else [])
+    shown = [cell for cell in drawn.text_ if cells.inside[cell] >= 0 and cells.depth[cell] < max_depth]
+    assert sorted(drawn.test_text_) == sorted(shown)
+
+
+def test_more_similar_cells_are_further_left_and_deeper_ones_lower(tree):
+    drawn = TreeDisplay.from_estimator(tree)
+    cells = tree.tree_.cells
+    for a, b in itertools.combinations(drawn.text_, 2):
+        (xa, ya), (xb, yb) = drawn.text_[a].get_position(), drawn.text_[b].get_position()
+        assert (cells.depth[a] < cells.depth[b]) == (ya > yb)
+        if cells.depth[a] == cells.depth[b]:
+            assert (cells.rank[a] < cells.rank[b]) == (xa < xb)
+
+
+@pytest.mark.parametrize(("coordinate", "expected"), [("max", "max(size, size') ≤ 0.5"), ("min", "min(size, size') > 0.5")])
+def test_a_single_test_is_written_as_it_is_inside(coordinate, expected):
+    low, high = 0.25, 0.75
+    alike = high if coordinate == "min" else low
+    pairs = np.array([[low, high], [high, low], [alike, alike], [alike, alike]])[:, :, None]
+    fitted = SimilarityTree(max_depth=1, splitter="cut", coordinates=[coordinate]).fit(pairs, [False, False, True, True])
+    drawn = TreeDisplay.from_estimator(fitted, feature_names=["size"])
+    assert drawn.test_text_[0].get_text() == expected
+
+
+def test_other_tests_are_counted(tree):
+    drawn = TreeDisplay.from_estimator(tree)
+    for cell, text in drawn.test_text_.items():
+        n_more = len(tree.tree_.region(cell).coordinate) - 1
+        assert (f"+ {n_more} more test" in text.get_text()) == (n_more > 0)
+
+
+def overlaps(texts):
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    return [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+
+
+@pytest.fixture(scope="module", params=SPLITTERS, ids=lambda splitter: type(splitter).__name__)
+def any_tree(request, blobs):
+    return SimilarityTree(max_depth=4, splitter=request.param, n_pairs=2000, random_state=0).fit(*blobs)
+
+
+@pytest.mark.parametrize(("size", "length"), [(None, 70), ((6, 3), 20), ((20, 12), 1)])
+def test_texts_do_not_overlap(any_tree, size, length):
+    ax = None if size is None else plt.figure(figsize=size).subplots()
+    drawn = TreeDisplay.from_estimator(any_tree, feature_names=[f"{'W' * length}{j}" for j in range(4)], ax=ax)
+    drawn.figure_.canvas.draw()
+    assert not overlaps(drawn.ax_.texts)
+    assert all(text.get_text().strip() for text in drawn.test_text_.values())
+
+
+@pytest.mark.parametrize("sides", ["000000", "111111", "010101", "001101", "0", "1"])
+def test_a_lopsided_tree_is_drawn_without_overlap(sides):
+    """At each level one cell is split: the inside (0) or the outside (1) child of the one before."""
+    builder = TreeBuilder(CoordinateSet(("abs_diff",), 1), 6, 2**20, 2**20)
+    ends = np.array([INSIDE], dtype=np.int32), np.array([OUTSIDE], dtype=np.int32)
+    region = AxisRegion(np.zeros(1, dtype=np.int32), np.array([0.123456]), *ends, np.ones(1))
+    cell, same, different = 0, 2**20, 2**20
+    for side in map(int, sides):
+        inside = same * 3 // 4, different // 4
+        cell = builder.split(cell, region, *inside)[side]
+        same, different = (same - inside[0], different - inside[1]) if side else inside
+    drawn = TreeDisplay(builder.freeze(), max_depth=6, feature_names=["a feature with a long name"]).plot()
+    assert len(drawn.text_) == 2 * len(sides) + 1
+    assert not overlaps(drawn.ax_.texts)
+
+
+def test_a_tree_without_splits_is_one_box():
+    fitted = SimilarityTree(max_depth=2).fit([[[0.0], [1.0]], [[0.0], [1.0]]], [True, False])
+    drawn = TreeDisplay.from_estimator(fitted)
+    assert [text.get_text().split("\n")[-1] for text in drawn.text_.values()] == ["score 4"]
+
+
+def test_odd_feature_names_are_drawn_as_they_are(tree):
+    drawn = TreeDisplay.from_estimator(tree, feature_names=["$\\bad{", "a\nb", "", "%s {0}"])
+    drawn.figure_.canvas.draw()
+
+
+def test_feature_names_of_a_data_frame_are_used(blobs):
+    pandas = pytest.importorskip("pandas")
+    X, y = blobs
+    frame = pandas.DataFrame(X, columns=["ann", "bob", "cyd", "dan"])
+    drawn = TreeDisplay.from_estimator(SimilarityTree(max_depth=2, random_state=0).fit(frame, y))
+    assert all(any(name in text.get_text() for name in frame.columns) for text in drawn.test_text_.values())
+
+
+def test_wrong_arguments_of_a_tree_display(tree):
+    with pytest.raises(ValueError, match="feature_names has 1 names; X had 4 features"):
+        TreeDisplay.from_estimator(tree, feature_names=["a"])
+    with pytest.raises(ValueError, match="max_depth=-1"):
+        TreeDisplay.from_estimator(tree, max_depth=-1)
+    with pytest.raises(TypeError, match="not a SimilarityTree"):
+        TreeDisplay.from_estimator(KNeighborsClassifier().fit([[0.0], [1.0]], [0, 1]))
+
+
+# --- RocDisplay
+
+
+def test_the_training_curve_goes_through_the_knots(tree):
+    drawn = RocDisplay.from_estimator(tree)
+    for line in (drawn.line_, drawn.knots_):
+        np.testing.assert_array_equal(line.get_xdata(), tree.roc_.fpr)
+        np.testing.assert_array_equal(line.get_ydata(), tree.roc_.tpr)
+    assert drawn.line_.get_label() == f"SimilarityTree in training (AUC = {tree.auc_:.3f})"
+    assert (drawn.ax_.get_xlabel(), drawn.ax_.get_ylabel()) == ("False positive rate", "True positive rate")
+
+
+@pytest.mark.parametrize("kind", ["points", "pairs", "index"])
+def test_held_out_auc_is_the_score(tree, blobs, given_pairs, kind):
+    X, y = blobs
+    pairs, same = given_pairs
+    index = np.random.default_rng(0).permutation(len(X)).reshape(-1, 2)
+    data = {
+        "points": {"X": X[:60], "y": y[:60]},
+        "pairs": {"X": pairs, "y": same},
+        "index": {"X": X, "y": y[index[:, 0]] == y[index[:, 1]], "pairs": index},
+    }[kind]
+    drawn = RocDisplay.from_estimator(tree, **data)
+    assert drawn.roc.auc() == tree.score(**data)
+    assert drawn.line_.get_label() == f"SimilarityTree (AUC = {tree.score(**data):.3f})"
+
+
+@pytest.mark.parametrize("given", [{"X": [[0.0] * 4]}, {"y": [1]}, {"pairs": [[0, 1]]}])
+def test_incomplete_data_is_refused(tree, given):
+    with pytest.raises(ValueError, match="give X and y"):
+        RocDisplay.from_estimator(tree, **given)
+
+
+def test_a_log_axis_has_no_zeros_and_shows_the_curve(tree):
+    drawn = RocDisplay.from_estimator(tree, log_fpr=True)
+    roc = tree.roc_
+    for line in drawn.ax_.lines:
+        assert (line.get_xdata() > 0).all()
+    fpr, tpr = drawn.line_.get_data()
+    assert (np.diff(fpr) >= 0).all()
+    assert (np.diff(tpr) >= 0).all()
+    assert set(roc.fpr[roc.fpr > 0]) <= set(fpr)
+    # Between knots the drawn line is the curve itself, not a chord of the log axis.
+    inner = ~np.isin(fpr, roc.fpr)
+    np.testing.assert_array_equal(tpr[inner], roc.at(fpr[inner]))
+    assert drawn.ax_.get_xscale() == "log"
+    assert drawn.ax_.get_xlim()[0] == pytest.approx(min(0.01, roc.fpr[roc.fpr > 0].min() / 2))
+
+
+def test_several_curves_share_axes(tree):
+    fine = Roc([0, 1e-6, 0.5, 1], [0, 0.4, 0.8, 1])
+    first = RocDisplay(fine, name="fine").plot(log_fpr=True)
+    second = RocDisplay(Roc([0, 0.2, 1], [0, 0.7, 1]), name="coarse", knots=False).plot(first.ax_, color="black")
+    ax = first.ax_
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlim()[0] == pytest.approx(5e-7)
+    assert first.chance_ is second.chance_
+    assert first.line_ in ax.lines
+    assert second.line_.get_color() == "black"
+    assert second.knots_ is None
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == [f"fine (AUC = {fine.auc():.3f})", "coarse (AUC = 0.750)", "chance"]
+
+
+@pytest.mark.parametrize("log_fpr", [False, True])
+def test_a_perfect_curve_is_drawn(log_fpr):
+    drawn = RocDisplay(Roc([0, 0, 1], [0, 1, 1])).plot(log_fpr=log_fpr)
+    drawn.figure_.canvas.draw()
+    assert drawn.line_.get_label() == "AUC = 1.000"
+
+
+def test_from_predictions_draws_the_curve_of_the_scores(rng):
+    scores, same = rng.normal(size=500), rng.random(500) < 0.3
+    drawn = RocDisplay.from_predictions(same, scores, knots=True)
+    assert drawn.roc == roc_curve(scores, same)
+    drawn.figure_.canvas.draw()
