@@ -12,14 +12,15 @@ import simtree
 ROOT = Path(simtree.__file__).parent
 # A module imports only from rows above its own. Names of modules that are planned have their place already.
 ROWS = [
-    {"_checks", "_kernels"},
+    {"_checks", "_kernels", "progress"},
     {"symmetry", "pairs", "metrics"},
     {"binning", "regions", "datasets"},
     {"tree"},
     {"splitters"},
     {"grower", "rules", "pruning", "persistence"},
-    {"similarity"},
+    {"similarity", "bagging"},
     {"representation", "estimators"},
+    {"forest"},
     {"auto", "evaluation", "plots"},
     {"experiments"},
     {"cli"},

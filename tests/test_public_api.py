@@ -45,7 +45,7 @@ def test_documented_parameters_are_those_of_the_signature(obj):
 
 def test_import_brings_only_what_is_needed_at_once():
     """No plots, frames or command line, and not the slow parts of scikit-learn (which itself imports pandas if it is there)."""
-    later = {"matplotlib", "polars", "typer", "rich", "torch", "sklearn.metrics", "sklearn.svm"}
+    later = {"matplotlib", "polars", "typer", "torch", "sklearn.metrics", "sklearn.svm"}
     code = f"import sys, simtree; print(*sorted({later} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree import rules
 from simtree._checks import check_choice, check_integer, check_real, n_to_draw
 from simtree._kernels.compilation import announced_compilation
-from simtree.binning import TrainingPairs
-from simtree.grower import Limits, grow_tree
+from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
 from simtree.pairs import IndexPairs, PairSampler
 from simtree.similarity import Similarity
@@ -28,7 +27,79 @@ from simtree.tree import RankTree
 DEEPEST = 52
 
 
-class SimilarityTree(Similarity):
+class TreeLearner(Similarity):
+    """What the tree and the forest have in common: parameters of a tree, their checks, and names of features."""
+
+    max_depth: int | str
+    splitter: Splitter | str
+    coordinates: Sequence[str] | None
+    n_pairs: int | None
+    positive_fraction: float | None
+    same_weighting: str
+    min_pairs_split: int
+    min_pairs_leaf: int
+    max_features: int | float | None
+    max_bins: int | None
+    n_features_in_: int
+    max_depth_: int
+
+    def _recipe(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> Recipe:
+        """The checked parameters of a tree on these data."""
+        splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
+        kinds = splitter.default_coordinates if self.coordinates is None else self.coordinates
+        pair_map = CoordinateSet(tuple(kinds), points.shape[1])
+        splitter.check(pair_map)
+        n_to_draw("max_features", self.max_features, points.shape[1])
+        depth = self._depth(len(points) if isinstance(source, PairSampler) else len(source))
+        return Recipe(
+            splitter=splitter,
+            pair_map=pair_map,
+            limits=Limits(depth, self.min_pairs_split, self.min_pairs_leaf),
+            max_features=self.max_features,
+            max_bins=self.max_bins,
+            n_pairs=self.n_pairs,
+            positive_fraction=self.positive_fraction,
+            same_weighting=self.same_weighting,
+        )
+
+    def _default_splitter(self) -> Splitter:
+        """The splitter that a word stands for."""
+        return BY_NAME[str(self.splitter)]()
+
+    def _check_parameters(self) -> None:
+        if self.max_depth != "sqrt_log":
+            if isinstance(self.max_depth, str):
+                raise ValueError(f"max_depth={self.max_depth!r} is unknown; give an int from 1 to {DEEPEST} or 'sqrt_log'.")
+            check_integer("max_depth", self.max_depth, 1, DEEPEST)
+        if isinstance(self.splitter, str):
+            check_choice("splitter", self.splitter, BY_NAME)
+        elif not isinstance(self.splitter, Splitter):
+            raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
+        if isinstance(self.coordinates, str):
+            raise TypeError(f"coordinates={self.coordinates!r} is a str; give a list of kinds, such as ['abs_diff', 'sum'].")
+        if self.n_pairs is not None:
+            check_integer("n_pairs", self.n_pairs, 2)
+        if self.positive_fraction is not None:
+            check_real("positive_fraction", self.positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
+        check_choice("same_weighting", self.same_weighting, ("pairs", "identities"))
+        check_integer("min_pairs_split", self.min_pairs_split, 2)
+        check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
+        if self.max_bins is not None:
+            check_integer("max_bins", self.max_bins, 2, 256)
+
+    def _depth(self, n: int) -> int:
+        """The depth as a number, for n points (or given pairs)."""
+        return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
+
+    def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
+        """Feature names as given, or as seen in fit; their number is checked."""
+        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
+        return names
+
+
+class SimilarityTree(TreeLearner):
     """A similarity of two points, learned as a ranking tree over pairs (the paper's Similarity TreeRank).
 
     Parameters
@@ -143,20 +214,13 @@ class SimilarityTree(Similarity):
         """
         self._check_parameters()
         points, source = self._check_training(X, y, pairs)
-        splitter = clone(BY_NAME[self.splitter]() if isinstance(self.splitter, str) else self.splitter)
-        kinds = splitter.default_coordinates if self.coordinates is None else self.coordinates
-        pair_map = CoordinateSet(tuple(kinds), points.shape[1])
-        splitter.check(pair_map)
-        n_to_draw("max_features", self.max_features, points.shape[1])
+        recipe = self._recipe(points, source)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        max_depth = self._depth(len(points) if isinstance(source, PairSampler) else len(source))
         with announced_compilation():
-            index = self._draw(source, rng)
-            training = TrainingPairs(points, index, pair_map, self.max_bins, binned=splitter.binned)
-            limits = Limits(max_depth, self.min_pairs_split, self.min_pairs_leaf)
-            tree = grow_tree(training, splitter, limits, rng, max_features=self.max_features)
+            index = recipe.draw(source, rng)
+            tree = recipe.grow(points, index, rng)
         self.tree_: RankTree = tree
-        self.max_depth_ = max_depth
+        self.max_depth_ = recipe.limits.max_depth
         self.n_pairs_ = len(index)
         self.threshold_ = youden_threshold(tree.roc)
         return self
@@ -204,53 +268,8 @@ class SimilarityTree(Similarity):
         names = self._names(feature_names)
         return rules.export_text(self.tree_, feature_names=names, max_depth=max_depth, decimals=decimals)
 
-    def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
-        """Feature names as given, or as seen in fit; their number is checked."""
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
-        return names
-
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         return self.tree_.score(pairs)
 
     def _greatest_score(self) -> float:
         return float(2**self.max_depth_)
-
-    def _check_parameters(self) -> None:
-        if self.max_depth != "sqrt_log":
-            if isinstance(self.max_depth, str):
-                raise ValueError(f"max_depth={self.max_depth!r} is unknown; give an int from 1 to {DEEPEST} or 'sqrt_log'.")
-            check_integer("max_depth", self.max_depth, 1, DEEPEST)
-        if isinstance(self.splitter, str):
-            check_choice("splitter", self.splitter, BY_NAME)
-        elif not isinstance(self.splitter, Splitter):
-            raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
-        if isinstance(self.coordinates, str):
-            raise TypeError(f"coordinates={self.coordinates!r} is a str; give a list of kinds, such as ['abs_diff', 'sum'].")
-        if self.n_pairs is not None:
-            check_integer("n_pairs", self.n_pairs, 2)
-        if self.positive_fraction is not None:
-            check_real("positive_fraction", self.positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
-        check_choice("same_weighting", self.same_weighting, ("pairs", "identities"))
-        check_integer("min_pairs_split", self.min_pairs_split, 2)
-        check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
-        if self.max_bins is not None:
-            check_integer("max_bins", self.max_bins, 2, 256)
-
-    def _depth(self, n: int) -> int:
-        """The depth as a number, for n points (or given pairs)."""
-        return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
-
-    def _draw(self, source: IndexPairs | PairSampler, rng: np.random.Generator) -> IndexPairs:
-        """The training pairs."""
-        if isinstance(source, IndexPairs):
-            return source
-        pairs = source.draw(self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting)
-        if pairs.n_same in (0, len(pairs)):
-            kind = "different" if pairs.n_same == 0 else "same"
-            raise ValueError(
-                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} drew {kind} pairs only; "
-                "draw more pairs, or set positive_fraction=0.5."
-            )
-        return pairs

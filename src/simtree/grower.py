@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simtree._checks import n_to_draw
 from simtree.binning import TrainingPairs
+from simtree.pairs import IndexPairs, PairSampler
 from simtree.splitters.base import Cell, Splitter
+from simtree.symmetry import CoordinateSet
 from simtree.tree import RankTree, TreeBuilder
 
 
@@ -75,3 +79,35 @@ def grow_tree(
             children += [(inside, start, middle, n_same_inside), (outside, middle, stop, n_same - n_same_inside)]
         level = children
     return builder.freeze()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that is needed to make a tree from points and their pairs: checked parameters of an estimator."""
+
+    splitter: Splitter
+    pair_map: CoordinateSet
+    limits: Limits
+    max_features: int | float | None
+    max_bins: int | None
+    n_pairs: int | None
+    positive_fraction: float | None
+    same_weighting: str
+
+    def draw(self, source: IndexPairs | PairSampler, rng: np.random.Generator) -> IndexPairs:
+        """The training pairs: those given, or drawn from labelled points."""
+        if isinstance(source, IndexPairs):
+            return source
+        pairs = source.draw(self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting)
+        if pairs.n_same in (0, len(pairs)):
+            kind = "different" if pairs.n_same == 0 else "same"
+            raise ValueError(
+                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} drew {kind} pairs only; "
+                "draw more pairs, or set positive_fraction=0.5."
+            )
+        return pairs
+
+    def grow(self, points: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator) -> RankTree:
+        """The tree grown on pairs of rows of the points."""
+        training = TrainingPairs(points, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned)
+        return grow_tree(training, self.splitter, self.limits, rng, max_features=self.max_features)

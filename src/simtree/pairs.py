@@ -29,6 +29,10 @@ class IndexPairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    def take(self, chosen: NDArray[Any]) -> IndexPairs:
+        """Some of the pairs, by number or by mask."""
+        return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
+
     @property
     def n_same(self) -> int:
         """Number of same pairs."""
@@ -45,6 +49,8 @@ class PairSampler:
 
     Attributes
     ----------
+    classes : ndarray of shape (n_points,)
+        Class of each point as a number, by first appearance.
     n_same_pairs, n_different_pairs : int
         How many unordered pairs of each kind exist.
 
@@ -60,6 +66,7 @@ class PairSampler:
     def __init__(self, y: ArrayLike) -> None:
         labels = class_codes(y)
         sizes = np.bincount(labels)
+        self.classes = labels
         self._order = np.argsort(labels, kind="stable").astype(np.int32)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._sizes = sizes.astype(np.int64)
@@ -71,6 +78,17 @@ class PairSampler:
             raise ValueError(f"y has {len(sizes)} class; different pairs need at least 2 classes.")
         if self.n_same_pairs == 0:
             raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
+
+    def has_both_kinds(self, chosen: NDArray[np.bool_]) -> bool:
+        """Whether some points, as a mask, have a same pair and a different pair among them."""
+        sizes = np.bincount(self.classes[chosen])
+        return bool((sizes > 1).any() and np.count_nonzero(sizes) > 1)
+
+    def among(self, rows: NDArray[Any]) -> PairSampler:
+        """A sampler of the pairs of some of the points; its pairs are still rows of all points."""
+        sampler = PairSampler(self.classes[rows])
+        sampler._order = rows[sampler._order].astype(np.int32)
+        return sampler
 
     def all_pairs(self) -> IndexPairs:
         """Each unordered pair once."""

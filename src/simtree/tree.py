@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.route import route_pairs
+from simtree._kernels.route import add_exit_values, route_pairs
 from simtree.metrics import Roc
 from simtree.regions import AxisRegion, Nodes, Region
 from simtree.symmetry import CoordinateSet, PointPairs
@@ -100,6 +100,25 @@ class RankTree:
         """Share of all different pairs that lie in each cell."""
         return np.asarray(self.cells.n_different / self.cells.n_different[0], dtype=np.float64)
 
+    @cached_property
+    def llr(self) -> NDArray[np.float64]:
+        """Smoothed log-likelihood ratio of each cell: the evidence, over-confident, that a pair in it is a same pair.
+
+        log((n+ + 1/2) / (N+ + 1/2)) - log((n- + h) / (N- + h)) with h = N- / (2 N+), n the counts of the cell and N of the
+        tree: half a same pair more, and as large a share of the different pairs.
+        """
+        same, different = self.cells.n_same, self.cells.n_different
+        half = 0.5 * different[0] / same[0]
+        return np.asarray(
+            np.log((same + 0.5) / (same[0] + 0.5)) - np.log((different + half) / (different[0] + half)), dtype=np.float64
+        )
+
+    @cached_property
+    def mean_ranks(self) -> NDArray[np.float64]:
+        """Share of pairs (both kinds weighing the same) that are less similar than each cell, half of its own included."""
+        fpr, tpr = self.cell_bounds()
+        return 1.0 - 0.5 * (fpr + 0.5 * self.fpr_mass + tpr + 0.5 * self.tpr_mass)
+
     @property
     def fpr_knots(self) -> NDArray[np.float64]:
         """False positive rate before the first and after each terminal cell, from the most similar on (the paper's alpha)."""
@@ -147,6 +166,13 @@ class RankTree:
     def score(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Score of each pair."""
         return self.scores[self.apply(pairs)]
+
+    def add_values(self, pairs: PointPairs, values: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+        """Add to ``total`` of each pair the value of its terminal cell."""
+        if self.regions or self.cells.entry[0] < 0:
+            total += values[self.apply(pairs)]
+        else:
+            add_exit_values(*pairs, self.nodes, values, total)
 
     def region(self, cell: int) -> Region:
         """The region that splits a cell."""

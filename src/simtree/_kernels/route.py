@@ -12,14 +12,24 @@ from simtree._kernels.coordinates import coordinate_value
 
 
 @kernel
+def walk(a, b, nodes, at):
+    """The exit that the pair of rows a and b reaches from row ``at`` (itself an exit if negative)."""
+    while at >= 0:
+        f = nodes.feature[at]
+        value = coordinate_value(nodes.kind[at], np.float64(a[f]), np.float64(b[f]))
+        at = nodes.if_le[at] if value <= nodes.threshold[at] else nodes.if_gt[at]
+    return -1 - at
+
+
+@kernel
 def route_pairs(A, B, first, second, nodes, entry, exits):
-    """OUT ``exits[p]``: the exit that pair p reaches, starting at row ``entry`` (itself an exit if negative)."""
+    """OUT ``exits[p]``: the exit that pair p reaches from row ``entry``."""
     for p in range(first.shape[0]):
-        i = first[p]
-        j = second[p]
-        at = entry
-        while at >= 0:
-            f = nodes.feature[at]
-            value = coordinate_value(nodes.kind[at], np.float64(A[i, f]), np.float64(B[j, f]))
-            at = nodes.if_le[at] if value <= nodes.threshold[at] else nodes.if_gt[at]
-        exits[p] = -1 - at
+        exits[p] = walk(A[first[p]], B[second[p]], nodes, entry)
+
+
+@kernel
+def add_exit_values(A, B, first, second, nodes, values, total):
+    """OUT ``total[p]``: grows by the value of the exit that pair p reaches from row 0."""
+    for p in range(first.shape[0]):
+        total[p] += values[walk(A[first[p]], B[second[p]], nodes, 0)]

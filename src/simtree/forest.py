@@ -1,0 +1,307 @@
+"""SimilarityForest: a similarity learned as a forest of ranking trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from simtree._checks import check_choice, check_integer, n_to_draw
+from simtree._kernels.compilation import announced_compilation
+from simtree.bagging import Bag, Task, out_of_bag_values
+from simtree.estimators import TreeLearner
+from simtree.metrics import Roc, roc_curve, youden_threshold
+from simtree.pairs import IndexPairs, PairSampler, class_codes
+from simtree.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree.splitters import CartSplitter, Splitter
+from simtree.symmetry import PointPairs
+from simtree.tree import RankTree
+
+# Pairs that all trees look at before the next ones.
+FEW = 1024
+# Pairs that the training curve and the out-of-bag curve are made of.
+TRAINING_SAMPLE = 20_000
+OOB_PAIRS = 200_000
+
+
+class SimilarityForest(CallbackSupportMixin, TreeLearner):
+    """A similarity of two points, learned as a forest of ranking trees (Ranking Forest).
+
+    Each tree draws its own observations and, among them, its own pairs; features are drawn at random for each cell
+    (``max_features``) and for each test of the splitter (``splitter__max_features``).
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        How many trees.
+    max_depth : int or "sqrt_log", default=15
+        As in `SimilarityTree`.
+    splitter : Splitter or {"cart", "cut", "cross", "linear"}, default="cart"
+        As in `SimilarityTree`, but ``"cart"`` draws a fifth of the coordinates for each test.
+    aggregation : {"llr", "mean_rank", "median_rank"}, default="llr"
+        What a tree says of a pair, and how the trees are put together: the mean of the smoothed log-likelihood ratios of its
+        terminal cells, or the mean or the median of their ranks.
+    bootstrap : bool, default=True
+        Whether each tree sees a bag of the observations. Otherwise all trees see all, and differ by their pairs and features.
+    max_samples : int, float or None, default=None
+        How many observations (float: which share) are drawn with replacement for a bag; None draws as many as there are. A bag
+        is the set of those drawn: copies never pair.
+    bag : {"points", "classes"}, default="points"
+        What is drawn: points, or whole classes. Out-of-bag figures of the first are honest for other points of the classes
+        seen in training, those of the second for classes never seen.
+    oob_score : bool, default=False
+        Whether to score pairs by the trees that saw neither of their points (or classes).
+    coordinates, n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
+        Pairs; ``n_pairs`` is that of one tree.
+    min_pairs_split, min_pairs_leaf, max_features, max_bins, preprocessor : see `SimilarityTree`
+        Growing.
+    n_jobs : int or None, default=None
+        Trees grown, and blocks of pairs scored, at one time. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of bags, pairs and features.
+    warm_start : bool, default=False
+        Whether a further `fit` keeps the trees and adds those that are missing from ``n_estimators``.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    trees_ : list of RankTree
+        The grown trees.
+    oob_score_, oob_roc_
+        AUC and curve of out-of-bag scores, if asked for.
+    threshold_ : float
+        Until it is set, maximises TPR - FPR on the out-of-bag pairs, or else on a sample of training pairs.
+
+    Notes
+    -----
+    With ``aggregation="llr"`` a score is an evidence: positive speaks for the same class, and it adds up over independent
+    sources. But it is too confident until it is calibrated on held-out data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import SimilarityForest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = SimilarityForest(n_estimators=20, max_depth=6, oob_score=True, random_state=0).fit(X, y)
+    >>> round(forest.oob_score_, 2)
+    0.98
+    """
+
+    trees_: list[RankTree]
+    _entropy: tuple[int, ...]
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_depth: int | str = 15,
+        splitter: Splitter | str = "cart",
+        aggregation: str = "llr",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        bag: str = "points",
+        oob_score: bool = False,
+        coordinates: Sequence[str] | None = None,
+        n_pairs: int | None = 100_000,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+        min_pairs_split: int = 2,
+        min_pairs_leaf: int = 1,
+        max_features: int | float | None = None,
+        max_bins: int | None = 255,
+        preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.splitter = splitter
+        self.aggregation = aggregation
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.bag = bag
+        self.oob_score = oob_score
+        self.coordinates = coordinates
+        self.n_pairs = n_pairs
+        self.positive_fraction = positive_fraction
+        self.same_weighting = same_weighting
+        self.min_pairs_split = min_pairs_split
+        self.min_pairs_leaf = min_pairs_leaf
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.preprocessor = preprocessor
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+        """Learn from labelled points, or from pairs.
+
+        Parameters
+        ----------
+        X, y, pairs
+            As in `SimilarityTree.fit`.
+        groups : array-like, optional
+            What the points are points of, such as people: then bags hold whole groups. One entry for each row of X, or
+            ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        points, source = self._check_training(X, y, pairs)
+        recipe = self._recipe(points, source)
+        bag = self._bag(points, source, groups, stacked=pairs is None and not isinstance(source, PairSampler))
+        trees: list[RankTree] = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
+        n_missing = self.n_estimators - len(trees)
+        if n_missing < 0:
+            raise ValueError(
+                f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
+                "with warm_start=True it can only grow."
+            )
+        entropy = self._entropy if trees else tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+        tasks = [Task(recipe, bag, entropy, number) for number in range(self.n_estimators)]
+        with announced_compilation():
+            grown = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+                delayed(task.grow)(points, source) for task in tasks[len(trees) :]
+            )
+            trees += reported(grown, self, n_steps=n_missing, what="growing trees", verbose=self.verbose)
+        # Nothing is set before all trees are there: an interrupted fit leaves the estimator as it was.
+        self.trees_ = trees
+        self._entropy = entropy
+        self.max_depth_ = recipe.limits.max_depth
+        self._evaluate(points, source, tasks)
+        return self
+
+    @property
+    def roc_(self) -> Roc:
+        """ROC curve on a sample of training pairs."""
+        check_is_fitted(self)
+        return self._training_roc
+
+    @property
+    def auc_(self) -> float:
+        """AUC on a sample of training pairs."""
+        return self.roc_.auc()
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the AUC gain, averaged over trees."""
+        check_is_fitted(self)
+        gains = np.sum([tree.feature_gains() for tree in self.trees_], axis=0)
+        return np.asarray(gains / max(gains.sum(), np.finfo(np.float64).tiny), dtype=np.float64)
+
+    def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
+        """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
+        checked = self._check_pairs(pairs, X)
+        return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _values(self) -> list[NDArray[np.float64]]:
+        """What each tree says of a pair, by cell."""
+        return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
+
+    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+        scores = np.zeros(pairs.n_pairs)
+        values = self._values()
+        # Few pairs at a time: their rows stay in cache while all trees look at them.
+        for start in range(0, pairs.n_pairs, FEW):
+            part = pairs.take(slice(start, start + FEW))
+            if self.aggregation == "median_rank":
+                said = np.zeros((len(self.trees_), part.n_pairs))
+                for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
+                    tree.add_values(part, of_cells, row)
+                scores[start : start + FEW] = np.median(said, axis=0)
+            else:
+                for tree, of_cells in zip(self.trees_, values, strict=True):
+                    tree.add_values(part, of_cells, scores[start : start + FEW])
+        return scores if self.aggregation == "median_rank" else scores / len(self.trees_)
+
+    def _greatest_score(self) -> float:
+        best = [of_cells.max() for of_cells in self._values()]
+        return float(np.median(best) if self.aggregation == "median_rank" else np.sum(best) / len(best))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("n_estimators", self.n_estimators, 1)
+        check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
+        check_choice("bag", self.bag, ("points", "classes"))
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score=True needs bags; set bootstrap=True.")
+        if self.max_samples is not None and not self.bootstrap:
+            raise ValueError(f"max_samples={self.max_samples!r} needs bags; set bootstrap=True, or max_samples=None.")
+
+    def _default_splitter(self) -> Splitter:
+        return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
+
+    def _bag(self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, *, stacked: bool) -> Bag:
+        """How bags are drawn from these data."""
+        units: NDArray[np.int64] | None
+        if groups is not None:
+            names = np.asarray(groups).ravel()
+            if len(names) != len(points):
+                raise ValueError(
+                    f"groups has shape {np.shape(groups)}; give one entry for each of the {len(points)} points (two a pair)."
+                )
+            units = class_codes(names)
+        elif isinstance(source, PairSampler):
+            units = source.classes if self.bag == "classes" else np.arange(len(points))
+        elif self.bag == "classes":
+            raise ValueError("bag='classes' with given pairs needs groups: the class of each point.")
+        elif self.oob_score:
+            if stacked:
+                raise ValueError(
+                    "oob_score=True needs to know which points are the same: give groups, or row numbers of X as pairs."
+                )
+            units = np.arange(len(points))
+        else:
+            units = None
+        total = len(source) if units is None and isinstance(source, IndexPairs) else 1 + int(np.max(np.asarray(units)))
+        return Bag(units, n_to_draw("max_samples", self.max_samples, total) if self.bootstrap else None)
+
+    def _evaluate(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> None:
+        """Curves and threshold of the grown forest."""
+        rng = np.random.default_rng(0)
+        sample = source.draw(TRAINING_SAMPLE, rng) if isinstance(source, PairSampler) else _some(source, TRAINING_SAMPLE, rng)
+        scores = self._score_blocks(PointPairs(points, points, sample.first, sample.second))
+        self._training_roc = roc_curve(scores, sample.same)
+        if self.oob_score:
+            self.oob_roc_ = self._out_of_bag_roc(points, source, tasks)
+            self.oob_score_ = self.oob_roc_.auc()
+        self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
+
+    def _out_of_bag_roc(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> Roc:
+        """Curve of pairs scored by the trees that saw neither unit of them."""
+        rng = np.random.default_rng(1)
+        index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else _some(source, OOB_PAIRS, rng)
+        bags, values = [task.in_bag(source) for task in tasks], self._values()
+        average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
+        scores = np.full(len(index), np.nan)
+        for start in range(0, len(index), FEW):
+            rows = slice(start, start + FEW)
+            pairs = PointPairs(points, points, index.first[rows], index.second[rows])
+            said = out_of_bag_values(self.trees_, values, bags, pairs)
+            left_out = np.flatnonzero(~np.isnan(said).all(axis=0))
+            scores[start + left_out] = average(said[:, left_out], axis=0)
+        known = ~np.isnan(scores)
+        if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
+            raise ValueError(
+                f"oob_score=True: with n_estimators={self.n_estimators} no tree left out a pair of each kind; grow more trees, "
+                "or draw smaller bags (max_samples)."
+            )
+        return roc_curve(scores[known], index.same[known])
+
+
+def _some(pairs: IndexPairs, n: int, rng: np.random.Generator) -> IndexPairs:
+    """All pairs, or n of them."""
+    return pairs if len(pairs) <= n else pairs.take(rng.choice(len(pairs), n, replace=False))
