@@ -60,6 +60,14 @@ def test_imports_come_from_above(path):
             assert LEVEL[other[0]] < LEVEL[parts[0]], f"{path}: {name} is not in a row above"
 
 
+def test_tuples_that_kernels_take_are_defined_beside_them():
+    """Compiled code is cached with the names of its argument types: the cache must notice when one changes."""
+    from simtree._kernels import cart, route, search
+
+    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes):
+        assert tuples.__module__.startswith("simtree._kernels.")
+
+
 def test_matplotlib_is_imported_inside_functions_only():
     for path in MODULES:
         for node in ast.parse(path.read_text()).body:

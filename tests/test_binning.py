@@ -11,13 +11,19 @@ from simtree.binning import TrainingPairs, find_edges
 from simtree.pairs import IndexPairs, PairSampler
 from simtree.symmetry import KINDS, CoordinateSet
 
+
+def edges_of(values, max_bins):
+    """Edges of one column, from all its values."""
+    return find_edges(values[None], np.arange(len(values)), max_bins)
+
+
 floats = st.floats(-1e6, 1e6, width=32)
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 200), elements=floats), st.one_of(st.none(), st.integers(2, 256)))
 @settings(max_examples=80, deadline=None, database=None)
 def test_edges_separate_distinct_values_where_they_fit(values, max_bins):
-    edges = find_edges(values, max_bins)
+    edges = edges_of(values, max_bins)
     distinct = np.unique(values)
     assert (np.diff(edges) > 0).all()
     codes = np.searchsorted(edges, distinct)
@@ -31,15 +37,15 @@ def test_edges_separate_distinct_values_where_they_fit(values, max_bins):
 def test_neighbouring_floats_are_separated():
     low = 1.0
     high = np.nextafter(low, 2)
-    edges = find_edges(np.array([low, high]), None)
+    edges = edges_of(np.array([low, high]), None)
     assert np.searchsorted(edges, [low, high]).tolist() == [0, 1]
     huge = np.array([1.7e308, 1.75e308])
-    assert np.isfinite(find_edges(huge, None)).all()
+    assert np.isfinite(edges_of(huge, None)).all()
 
 
 def test_quantile_bins_hold_about_as_many_values_each():
     values = np.random.default_rng(0).lognormal(size=100_000)
-    edges = find_edges(values, 255)
+    edges = edges_of(values, 255)
     counts = np.bincount(np.searchsorted(edges, values), minlength=255)
     assert len(counts) == 255
     assert counts.min() > 0.5 * counts.mean()
@@ -51,7 +57,7 @@ def test_few_values_that_the_sample_misses_are_still_exact():
     values = np.zeros(100_001)
     values[::2] = 1.0
     values[3] = 7.0
-    assert find_edges(values, 255).tolist() == [0.5, 4.0]
+    assert find_edges(values[None], np.arange(4, 2000), 255).tolist() == [0.5, 4.0]
 
 
 @pytest.mark.parametrize("max_bins", [255, None, 4])
@@ -78,6 +84,20 @@ def test_least_and_greatest_value_share_their_bins(rng):
     for j in range(2):
         bins = np.arange(10)
         np.testing.assert_array_equal(training.thresholds(np.full(10, j), bins), training.thresholds(np.full(10, 4 + j), bins))
+
+
+@pytest.mark.parametrize("order", ["sorted", "periodic"])
+def test_bins_do_not_depend_on_the_order_of_pairs(order):
+    """Pairs sorted by distance, or an anchor's far pair before its near ones: the near ones get their share of bins."""
+    distance = np.concatenate([np.linspace(100, 200, 10_000), np.linspace(0, 1, 40_000)])
+    if order == "periodic":
+        distance = np.column_stack([distance[:10_000], distance[10_000:].reshape(10_000, 4)]).ravel()
+    X = np.concatenate([np.zeros(1), distance])[:, None]
+    first = np.zeros(50_000, np.int32)
+    pairs = IndexPairs(first, np.arange(1, 50_001, dtype=np.int32), distance < 0.5)
+    training = TrainingPairs(X, pairs, CoordinateSet(("abs_diff",), 1))
+    near = np.unique(training.codes[distance <= 1])
+    assert 190 < len(near) < 215  # four fifths of the pairs, four fifths of 255 bins
 
 
 def test_points_are_shared_and_pairs_are_copied(rng):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simtree import CartSplitter, ClassifierSplitter, SimilarityTree
@@ -58,7 +59,11 @@ def test_scikit_learn_checks_without_exception(estimator, check):
         ({"max_depth": True}, TypeError, "max_depth=True"),
         ({"splitter": "oak"}, ValueError, "splitter='oak' is unknown; choose one of 'cart', 'cross', 'cut', 'linear'"),
         ({"splitter": CartSplitter}, TypeError, "is not a Splitter"),
-        ({"coordinates": "sum"}, TypeError, "coordinates='sum' is a str"),
+        ({"coordinates": "sum"}, TypeError, "coordinates='sum' is not a list of words"),
+        ({"coordinates": 5}, TypeError, "coordinates=5 is not a list of words"),
+        ({"coordinates": [["sum"]]}, TypeError, "is not a list of words"),
+        ({"n_jobs": 0}, ValueError, "n_jobs=0 is no number of threads; give a positive int"),
+        ({"n_jobs": "x"}, ValueError, "n_jobs='x'"),
         ({"coordinates": ["sums"]}, ValueError, r"coordinates=\['sums'\]"),
         ({"coordinates": []}, ValueError, r"coordinates=\[\]"),
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range; give an int of at least 2"),
@@ -79,6 +84,13 @@ def test_scikit_learn_checks_without_exception(estimator, check):
 def test_bad_parameters(blobs, parameters, error, message):
     with pytest.raises(error, match=message):
         SimilarityTree(**parameters).fit(*blobs)
+
+
+def test_parameters_of_a_splitter_named_by_a_word_can_be_searched(blobs):
+    search = GridSearchCV(SimilarityTree(n_pairs=500, random_state=0), {"splitter__max_depth": [1, 4]}, cv=3).fit(*blobs)
+    assert search.best_estimator_.splitter.max_depth == search.best_params_["splitter__max_depth"]
+    with pytest.raises(ValueError, match="splitter='oak' is unknown"):
+        SimilarityTree(splitter="oak").set_params(splitter__max_depth=3)
 
 
 def test_depth_of_the_theorem(blobs, given_pairs):
@@ -163,3 +175,8 @@ def test_failed_refit_keeps_the_old_model(blobs):
     with pytest.raises(ValueError, match="1 class"):
         tree.fit(X, np.zeros(len(X)))
     np.testing.assert_array_equal(tree.pairwise_score(X[:5]), before)
+    with pytest.raises(ValueError, match="1 class"):
+        tree.fit(X[:, :2], np.zeros(len(X)))
+    np.testing.assert_array_equal(tree.pairwise_score(X[:5]), before)  # still a tree of four features
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        tree.pairwise_score(X[:5, :2])

@@ -42,6 +42,16 @@ def test_exact_search_on_continuous_values_is_the_oracle(rng):
         np.testing.assert_array_equal(tree.pair_score(pairs), scores, err_msg=name)
 
 
+def test_exact_search_with_wide_codes_is_the_oracle(rng):
+    """More distinct values than a byte can hold, and cells large enough to be sorted."""
+    pairs = rng.normal(size=(300, 2, 2))
+    same = np.abs(pairs[:, 0] - pairs[:, 1]).sum(axis=1) + rng.normal(0, 0.5, 300) < 2.0
+    for name, (splitter, leaf_rank) in LEAF_RANKS.items():
+        tree = SimilarityTree(max_depth=3, splitter=splitter, max_bins=None).fit(pairs, same)
+        scores, _ = oracle.tree_rank(oracle.coordinates(pairs), same, leaf_rank, 3)
+        np.testing.assert_array_equal(tree.pair_score(pairs), scores, err_msg=name)
+
+
 def test_cross_tree_is_the_oracle(rng):
     pairs = rng.integers(0, 9, (80, 2, 2)).astype(float)
     same = (pairs[:, 0, 0] > 4) == (pairs[:, 1, 0] > 4)
@@ -84,6 +94,18 @@ def test_stopping(given_pairs, limit):
         assert n_pairs.min() >= 40
     else:
         assert cells.depth.max() == 2
+
+
+@pytest.mark.parametrize("splitter", ["cut", "cross"])
+def test_smallest_cell_limits_the_search_and_not_only_its_result(splitter):
+    """Four same pairs at one end: the best cut is too small, and the best one that is large enough is taken."""
+    pairs = np.array([[[0.0], [float(d)]] for d in range(400)])
+    same = np.zeros(400, bool)
+    same[[0, 1, 2, 3, 50, 90, 120]] = True
+    tree = SimilarityTree(max_depth=1, splitter=splitter, min_pairs_leaf=10).fit(pairs, same)
+    cells = tree.tree_.cells
+    assert len(cells.depth) == 3
+    assert (cells.n_same + cells.n_different).min() >= 10
 
 
 def test_pure_cells_are_left_alone(given_pairs):

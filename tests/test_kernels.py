@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import oracle
 from simtree._kernels import binning, cart, coordinates, cross, pairs, route, search, segments
 from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
-from simtree.regions import Nodes
 
 pytestmark = [
     pytest.mark.kernel,
@@ -242,6 +241,20 @@ def test_cart_is_the_oracle(seed, criterion, max_depth, min_leaf, n_pairs):
         np.testing.assert_array_equal(exits == 0, inside)
 
 
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "auc"])
+def test_large_nodes_are_the_oracle_by_histogram_and_by_sorting(rng, criterion):
+    """Nodes above the size where pairs are compared: counted, subtracted and scanned, or sorted (wide codes)."""
+    n_pairs = 4 * cart.SMALL
+    codes = rng.integers(0, 200, (n_pairs, 3)).astype(np.uint8)
+    same = codes[:, 0] + rng.integers(0, 60, n_pairs) > codes[:, 1] + 40.0
+    expected = oracle.cart_region(codes.astype(float), same, criterion, 3, 5)
+    _, by_histogram = grow(codes, same, criterion, 3, 5)
+    _, by_sorting = grow(codes.astype(np.uint16), same, criterion, 3, 5, histograms=np.empty((0, 0, 0), np.int64))
+    assert 0.1 < expected.mean() < 0.9
+    np.testing.assert_array_equal(by_histogram, expected)
+    np.testing.assert_array_equal(by_sorting, expected)
+
+
 def test_histograms_subtracted_agree_with_counted_and_sorted(rng):
     """A cell far above the size where pairs are compared: large nodes take over what remains of their parent's histogram."""
     n_pairs = 5 * cart.SMALL
@@ -345,7 +358,7 @@ def test_route_walks_as_the_oracle(seed):
     coordinate = rng.integers(0, 6, n_nodes)
     later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
     threshold = rng.integers(0, 6, n_nodes).astype(float)
-    nodes = Nodes(
+    nodes = route.Nodes(
         (coordinate // 3).astype(np.uint8),
         (coordinate % 3).astype(np.int32),
         threshold,

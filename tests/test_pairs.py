@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,8 +128,33 @@ def test_class_codes_go_by_first_appearance():
     assert class_codes(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
     assert class_codes([3.5, -1, 3.5]).tolist() == [0, 1, 0]
     assert class_codes(np.array(["b", 7, "b", 7], dtype=object)).tolist() == [0, 1, 0, 1]
-    with pytest.raises(ValueError, match="y holds None; give each point a class"):
-        class_codes(["a", None, "a"])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", None, "a"],
+        [1.0, np.nan, 1.0],
+        np.array(["2020-01-01", "NaT", "2020-01-01"], "datetime64[D]"),
+        pd.Series(["a", pd.NA, "a"], dtype="string"),
+        pd.Series([1, pd.NA, 1], dtype="Int64"),
+        np.array(["a", float("nan"), "a"], dtype=object),
+    ],
+)
+def test_missing_labels_are_no_class(y):
+    with pytest.raises(ValueError, match=r"y holds 1 missing labels \(None, NaN, NaT or NA\); leave out"):
+        class_codes(y)
+
+
+def test_drawing_is_checked():
+    sampler = PairSampler([0, 0, 1, 1])
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="same_weighting='identity' is unknown"):
+        sampler.draw(3, rng, same_weighting="identity")
+    with pytest.raises(ValueError, match="positive_fraction=7 is out of range"):
+        sampler.draw(3, rng, positive_fraction=7)
+    with pytest.raises(ValueError, match="n_pairs=0"):
+        sampler.draw(0, rng)
 
 
 @pytest.mark.parametrize(("y", "message"), [([1, 1, 1], "1 class;.*2 classes"), ([1, 2, 3], "no class with two members")])
@@ -198,3 +224,5 @@ def test_preprocessor_array_and_function(rng):
         look_up(keys, lambda ids: np.zeros(1))
     with pytest.raises(IndexError, match="row number 4"):
         look_up(keys, table[:4])
+    with pytest.raises(ValueError, match=r"preprocessor has shape \(\); give an \(n_points, n_features\) array"):
+        look_up(keys, 3)

@@ -43,6 +43,18 @@ def test_linear_region_is_closed(pairs):
     np.testing.assert_array_equal(inside[clear], (values > values[3])[clear])
 
 
+def test_opaque_region_is_asked_in_chunks(pairs, monkeypatch):
+    class FarApart:
+        def predict(self, values):
+            return values[:, 0] > 0.5
+
+    region = OpaqueRegion(FarApart(), np.array([0]))
+    whole = region.contains(PAIR_MAP, pairs)
+    assert 0 < whole.sum() < len(whole)
+    monkeypatch.setattr("simtree.regions.CHUNK", 4)
+    np.testing.assert_array_equal(region.contains(PAIR_MAP, pairs), whole)
+
+
 def test_opaque_region_asks_the_classifier(pairs):
     always = DummyClassifier(strategy="constant", constant=True).fit(np.zeros((2, 2)), [True, False])
     region = OpaqueRegion(always, np.array([1, 3]))

@@ -54,7 +54,7 @@ def test_rules_are_true_of_the_pairs(given_pairs):
     pairs, same = given_pairs
     tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=3)).fit(pairs, same)
     x, x2 = pairs[:, 0], pairs[:, 1]
-    lines = [line for line in tree.export_text(decimals=17).splitlines() if "inside if" in line or "       or" in line]
+    lines = [line for line in tree.export_text(digits=17).splitlines() if "inside if" in line or "       or" in line]
     assert len(lines) > 1
     inside = np.zeros(len(pairs), bool)
     for line in lines:
@@ -75,7 +75,9 @@ def test_names_of_a_data_frame_survive(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=["dwell", "flight", "pressure", "tilt"])
     tree = SimilarityTree(max_depth=2, random_state=0).fit(frame, y)
-    assert "|dwell - dwell'|" in tree.export_text() or "flight" in tree.export_text()
+    assert tree.export_text() == SimilarityTree(max_depth=2, random_state=0).fit(X, y).export_text(feature_names=frame.columns)
+    assert any(f"{name} - {name}'" in tree.export_text() for name in frame.columns)
+    assert "x0" not in tree.export_text()
     assert list(tree.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="feature_names has 1 names; X had 4 features"):
         tree.export_text(feature_names=["a"])

@@ -78,26 +78,66 @@ def test_linear_region_is_the_plane_of_the_svm(given_pairs):
     assert 0.9 < tree.feature_importances_.sum() < 1.1
 
 
+class Spy(ClassifierMixin, BaseEstimator):
+    """Cuts at the mean of the first coordinate of the same pairs, and notes what it was given."""
+
+    def __init__(self, seen=None):
+        self.seen = seen
+
+    def __sklearn_clone__(self):
+        return self
+
+    def fit(self, X, y, sample_weight):
+        self.seen.append((y.copy(), sample_weight))  # pairs are reordered later
+        self.classes_ = np.unique(y)
+        self.cut_ = X[y, 0].mean()
+        return self
+
+    def predict(self, X):
+        return X[:, 0] <= self.cut_
+
+
+def test_classifier_is_given_the_costs_of_the_paper(blobs):
+    """In each cell the two kinds weigh the same, and the mean weight is one: n / (2 n_kind)."""
+    seen = []
+    splitter = ClassifierSplitter(Spy(seen))
+    SimilarityTree(max_depth=2, splitter=splitter, n_pairs=1000, positive_fraction=0.1, random_state=0).fit(*blobs)
+    assert len(seen) > 1
+    assert seen[0][0].sum() == 100
+    for same, weight in seen:
+        expected = np.where(same, len(same) / (2 * same.sum()), len(same) / (2 * (~same).sum()))
+        np.testing.assert_allclose(weight, expected, rtol=1e-12)
+
+
 def test_linear_and_classifier_see_at_most_max_samples(blobs):
     seen = []
-
-    class Spy(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y, sample_weight):
-            seen.append((len(X), sample_weight[y].sum(), sample_weight[~y].sum()))
-            self.classes_ = np.unique(y)
-            self.cut_ = X[y, 0].mean()
-            return self
-
-        def predict(self, X):
-            return X[:, 0] <= self.cut_
-
-    X, y = blobs
-    SimilarityTree(max_depth=2, splitter=ClassifierSplitter(Spy(), max_samples=200), n_pairs=1000, random_state=0).fit(X, y)
-    assert max(n for n, _, _ in seen) == 200
-    root = seen[0]
-    assert root[1] == pytest.approx(root[2], rel=0.3)  # both kinds weigh about the same in a sample of the cell
-    tree = SimilarityTree(max_depth=2, splitter=LinearSplitter(max_samples=100), n_pairs=1000, random_state=0).fit(X, y)
+    splitter = ClassifierSplitter(Spy(seen), max_samples=200)
+    SimilarityTree(max_depth=2, splitter=splitter, n_pairs=1000, random_state=0).fit(*blobs)
+    assert max(len(same) for same, _ in seen) == 200
+    tree = SimilarityTree(max_depth=2, splitter=LinearSplitter(max_samples=100), n_pairs=1000, random_state=0).fit(*blobs)
     assert tree.auc_ > 0.6
+
+
+def test_linear_splitter_does_not_mind_the_scale_of_features(given_pairs):
+    pairs, same = given_pairs
+    scale = np.array([1.0, 1e-4, 1e5, 1.0])
+    a = fit_pairs(LinearSplitter(), pairs, same, max_depth=2).pair_score(pairs)
+    b = fit_pairs(LinearSplitter(), pairs * scale, same, max_depth=2).pair_score(pairs * scale)
+    assert (a == b).mean() > 0.98
+
+
+@pytest.mark.parametrize("size", [1e308, 1e154, 1e-310])
+def test_linear_splitter_survives_extreme_values(given_pairs, size):
+    """A coordinate that overflows is left out, and the others still serve."""
+    pairs, same = given_pairs
+    extreme = np.concatenate([pairs, np.where(pairs[..., :1] > 2, size, size / 2)], axis=2)
+    assert fit_pairs(LinearSplitter(), extreme, same, max_depth=1).auc_ > 0.6
+
+
+def test_importances_of_planes_weigh_with_their_gain(given_pairs):
+    tree = fit_pairs(LinearSplitter(), *given_pairs, max_depth=3).tree_
+    expected = sum(tree.cells.gain[cell] * region.shares for cell, region in tree.regions.items())
+    np.testing.assert_allclose(tree.feature_gains(), expected.reshape(2, 4).sum(axis=0))
 
 
 def test_classifier_without_weights_sees_as_many_pairs_of_each_kind(blobs):

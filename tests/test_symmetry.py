@@ -21,6 +21,16 @@ def test_features_are_the_oracle_scaled(rng):
     np.testing.assert_allclose(pair_features(pairs, kinds), oracle.coordinates(pairs, kinds) * scale, rtol=1e-15)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_kind_of_the_catalogue_has_its_kernel_and_its_oracle(rng, kind):
+    """A new entry of the catalogue without a branch in the kernel would be taken for another kind."""
+    pairs = rng.normal(size=(30, 2, 2))
+    expected = oracle.coordinates(pairs, (kind,)) * KINDS[kind].scale
+    np.testing.assert_allclose(pair_features(pairs, [kind]), expected, rtol=1e-15)
+    others = [pair_features(pairs, [other]) / KINDS[other].scale for other in KINDS if other != kind]
+    assert not any(np.array_equal(expected / KINDS[kind].scale, values) for values in others)
+
+
 def test_features_are_symmetric_bit_for_bit(rng):
     pairs = rng.normal(size=(200, 2, 4)) * 10.0 ** rng.integers(-200, 200, (200, 2, 4))
     np.testing.assert_array_equal(pair_features(pairs, list(KINDS)), pair_features(pairs[:, ::-1], list(KINDS)))

@@ -1,5 +1,8 @@
 """simtree learns how alike two things are: ranking trees whose ROC curve over pairs is as high as possible."""
 
+import importlib
+from typing import Any
+
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
 from simtree.splitters import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter
@@ -16,3 +19,12 @@ __all__ = [
     "SimilarityTree",
     "__version__",
 ]
+
+_MODULES = ("datasets", "metrics", "pairs", "plots", "splitters", "symmetry")
+
+
+def __getattr__(name: str) -> Any:
+    """Public modules are imported when they are asked for: ``simtree.datasets`` works after ``import simtree``."""
+    if name in _MODULES:
+        return importlib.import_module(f"simtree.{name}")
+    raise AttributeError(f"module 'simtree' has no attribute {name!r}")

@@ -98,12 +98,14 @@ class TrainingPairs:
         self._edges = [np.empty(0)] * n_coordinates
         pairs = self.point_pairs(0, n_pairs)
         buffer = np.empty((len(self.pair_map.kinds) * BLOCK, n_pairs))
+        # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
+        sample = np.random.default_rng(0).permutation(n_pairs)[:QUANTILE_SAMPLE]
         for start in range(0, self.pair_map.n_features, BLOCK):
             features = np.arange(start, min(start + BLOCK, self.pair_map.n_features))
             columns = self.pair_map.of_features(features)
             values = buffer[: len(columns)]
             fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
-            edges = self._find_edges(columns, values, max_bins)
+            edges = self._find_edges(columns, values, sample, max_bins)
             for column, found in zip(columns, edges, strict=True):
                 self._edges[column] = found
             if self.wide:
@@ -116,7 +118,7 @@ class TrainingPairs:
                 fill_byte_codes(values, padded, columns, self.codes)
 
     def _find_edges(
-        self, columns: NDArray[np.int64], values: NDArray[np.float64], max_bins: int | None
+        self, columns: NDArray[np.int64], values: NDArray[np.float64], sample: NDArray[np.int64], max_bins: int | None
     ) -> list[NDArray[np.float64]]:
         edges = [np.empty(0)] * len(columns)
         kinds = self.pair_map.kinds
@@ -129,23 +131,24 @@ class TrainingPairs:
             if pooled and kind == "max":
                 continue
             twin = at + (kinds.index("max") - kinds.index("min")) * width if pooled and kind == "min" else None
-            column = values[at] if twin is None else np.concatenate([values[at], values[twin]])
-            edges[at] = find_edges(column, max_bins)
+            rows = [at] if twin is None else [at, twin]
+            edges[at] = find_edges(values[rows], sample, max_bins)
             if twin is not None:
                 edges[twin] = edges[at]
         return edges
 
 
-def find_edges(values: NDArray[np.float64], max_bins: int | None) -> NDArray[np.float64]:
+def find_edges(values: NDArray[np.float64], sample: NDArray[np.int64], max_bins: int | None) -> NDArray[np.float64]:
     """Sorted edges of at most ``max_bins`` bins of the values; midpoints of neighbours among them.
+
+    Where there are more distinct values than bins, each bin holds about as many values of the columns ``sample``.
 
     Examples
     --------
-    >>> find_edges(np.array([3.0, 1.0, 1.0, 2.0]), max_bins=255).tolist()
+    >>> find_edges(np.array([[3.0, 1.0, 1.0, 2.0]]), np.arange(4), max_bins=255).tolist()
     [1.5, 2.5]
     """
-    step = -(-len(values) // QUANTILE_SAMPLE)
-    ordered = np.sort(values[::step])
+    ordered = np.sort(values[:, sample], axis=None)
     if max_bins is None or _n_distinct(ordered) <= max_bins:
         distinct = np.unique(values)
         if max_bins is None or len(distinct) <= max_bins:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree import rules
-from simtree._checks import check_choice, check_integer, check_real, n_to_draw
+from simtree._checks import check_choice, check_integer, n_to_draw
 from simtree._kernels.compilation import announced_compilation
 from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
-from simtree.pairs import IndexPairs, PairSampler
+from simtree.pairs import IndexPairs, PairSampler, check_drawing
 from simtree.similarity import Similarity
 from simtree.splitters import BY_NAME, Splitter
 from simtree.symmetry import CoordinateSet, PointPairs
@@ -40,7 +41,6 @@ class TreeLearner(Similarity):
     min_pairs_leaf: int
     max_features: int | float | None
     max_bins: int | None
-    n_features_in_: int
     max_depth_: int
 
     def _recipe(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> Recipe:
@@ -62,9 +62,20 @@ class TreeLearner(Similarity):
             same_weighting=self.same_weighting,
         )
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the splitter as ``splitter__name``, also where a word stands for the splitter."""
+        if (
+            isinstance(self.splitter, str)
+            and "splitter" not in params
+            and any(name.startswith("splitter__") for name in params)
+        ):
+            self.splitter = self._default_splitter()
+        super().set_params(**params)
+        return self
+
     def _default_splitter(self) -> Splitter:
         """The splitter that a word stands for."""
-        return BY_NAME[str(self.splitter)]()
+        return BY_NAME[check_choice("splitter", self.splitter, BY_NAME)]()
 
     def _check_parameters(self) -> None:
         if self.max_depth != "sqrt_log":
@@ -75,13 +86,12 @@ class TreeLearner(Similarity):
             check_choice("splitter", self.splitter, BY_NAME)
         elif not isinstance(self.splitter, Splitter):
             raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
-        if isinstance(self.coordinates, str):
-            raise TypeError(f"coordinates={self.coordinates!r} is a str; give a list of kinds, such as ['abs_diff', 'sum'].")
-        if self.n_pairs is not None:
-            check_integer("n_pairs", self.n_pairs, 2)
-        if self.positive_fraction is not None:
-            check_real("positive_fraction", self.positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
-        check_choice("same_weighting", self.same_weighting, ("pairs", "identities"))
+        kinds = self.coordinates
+        if kinds is not None and not (isinstance(kinds, list | tuple) and all(isinstance(kind, str) for kind in kinds)):
+            raise TypeError(f"coordinates={kinds!r} is not a list of words; give one, such as ['abs_diff', 'sum'].")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs={self.n_jobs!r} is no number of threads; give a positive int, -1 for all cores, or None.")
+        check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
         check_integer("min_pairs_split", self.min_pairs_split, 2)
         check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
         if self.max_bins is not None:
@@ -121,7 +131,8 @@ class SimilarityTree(TreeLearner):
     min_pairs_split : int, default=2
         Least number of pairs of a cell that is split.
     min_pairs_leaf : int, default=1
-        Least number of pairs of a cell.
+        Least number of pairs of a cell. A cut or a square is chosen among those that respect it; a split by another region is
+        not made if it does not.
     max_features : int, float or None, default=None
         How many features (float: which share) are drawn for each cell; None uses all.
     max_bins : int or None, default=255
@@ -212,17 +223,16 @@ class SimilarityTree(TreeLearner):
         -------
         self
         """
-        self._check_parameters()
-        points, source = self._check_training(X, y, pairs)
-        recipe = self._recipe(points, source)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        with announced_compilation():
+        with self._all_or_nothing(), announced_compilation():
+            self._check_parameters()
+            points, source = self._check_training(X, y, pairs)
+            recipe = self._recipe(points, source)
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             index = recipe.draw(source, rng)
-            tree = recipe.grow(points, index, rng)
-        self.tree_: RankTree = tree
-        self.max_depth_ = recipe.limits.max_depth
-        self.n_pairs_ = len(index)
-        self.threshold_ = youden_threshold(tree.roc)
+            self.tree_: RankTree = recipe.grow(points, index, rng)
+            self.max_depth_ = recipe.limits.max_depth
+            self.n_pairs_ = len(index)
+            self.threshold_ = youden_threshold(self.tree_.roc)
         return self
 
     @property
@@ -250,9 +260,7 @@ class SimilarityTree(TreeLearner):
         checked = self._check_pairs(pairs, X)
         return self.tree_.apply(checked)
 
-    def export_text(
-        self, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, decimals: int = 3
-    ) -> str:
+    def export_text(self, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3) -> str:
         """The tree as rules: counts, FPR and TPR of each cell, and how it is split.
 
         Parameters
@@ -261,12 +269,12 @@ class SimilarityTree(TreeLearner):
             Names of the features; by default those of the data frame the tree was fitted on, or x0, x1, ...
         max_depth : int, optional
             Cells of this depth are the last to be shown.
-        decimals : int, default=3
+        digits : int, default=3
             Significant digits.
         """
         check_is_fitted(self)
         names = self._names(feature_names)
-        return rules.export_text(self.tree_, feature_names=names, max_depth=max_depth, decimals=decimals)
+        return rules.export_text(self.tree_, feature_names=names, max_depth=max_depth, digits=digits)
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         return self.tree_.score(pairs)

@@ -159,29 +159,28 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         -------
         self
         """
-        self._check_parameters()
-        points, source = self._check_training(X, y, pairs)
-        recipe = self._recipe(points, source)
-        bag = self._bag(points, source, groups, stacked=pairs is None and not isinstance(source, PairSampler))
-        trees: list[RankTree] = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
-        n_missing = self.n_estimators - len(trees)
-        if n_missing < 0:
-            raise ValueError(
-                f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
-                "with warm_start=True it can only grow."
-            )
-        entropy = self._entropy if trees else tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-        tasks = [Task(recipe, bag, entropy, number) for number in range(self.n_estimators)]
-        with announced_compilation():
+        with self._all_or_nothing(), announced_compilation():
+            self._check_parameters()
+            points, source = self._check_training(X, y, pairs)
+            recipe = self._recipe(points, source)
+            bag = self._bag(points, source, groups, stacked=pairs is None and not isinstance(source, PairSampler))
+            trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
+            if len(trees) > self.n_estimators:
+                raise ValueError(
+                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
+                    "with warm_start=True it can only grow."
+                )
+            if not trees:
+                self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+            tasks = [Task(recipe, bag, self._entropy, number) for number in range(self.n_estimators)]
+            missing = tasks[len(trees) :]
             grown = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-                delayed(task.grow)(points, source) for task in tasks[len(trees) :]
+                delayed(task.grow)(points, source) for task in missing
             )
-            trees += reported(grown, self, n_steps=n_missing, what="growing trees", verbose=self.verbose)
-        # Nothing is set before all trees are there: an interrupted fit leaves the estimator as it was.
-        self.trees_ = trees
-        self._entropy = entropy
-        self.max_depth_ = recipe.limits.max_depth
-        self._evaluate(points, source, tasks)
+            trees += reported(grown, self, n_steps=len(missing), what="growing trees", verbose=self.verbose)
+            self.trees_ = trees
+            self.max_depth_ = recipe.limits.max_depth
+            self._evaluate(points, source, tasks)
         return self
 
     @property

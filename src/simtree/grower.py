@@ -65,7 +65,7 @@ def grow_tree(
                 continue
             if n_drawn < n_features:
                 coordinates = pairs.pair_map.of_features(rng.choice(n_features, n_drawn, replace=False))
-            split = splitter.split(Cell(pairs, start, stop, n_same, n_different, coordinates, rng))
+            split = splitter.split(Cell(pairs, start, stop, n_same, n_different, coordinates, limits.min_pairs_leaf, rng))
             if split is None:
                 continue
             n_inside = int(np.count_nonzero(split.inside))

@@ -6,6 +6,7 @@ labels; the functions below it make them from what users hand over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._checks import check_choice, check_integer, check_real
 from simtree._kernels import pairs as kernels
 
 Index = NDArray[np.int32]
@@ -116,6 +118,7 @@ class PairSampler:
             Same pairs uniform over pairs (a class of size m has weight m(m-1)), or uniform over the classes with two members
             and then over the pairs of the class (always drawn, never taken whole).
         """
+        check_drawing(n_pairs, positive_fraction, same_weighting)
         by_identity = same_weighting == "identities"
         n_all = self.n_same_pairs + self.n_different_pairs
         if (n_pairs is None or n_pairs >= n_all) and not by_identity:
@@ -166,18 +169,45 @@ class PairSampler:
         return first, second
 
 
+def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
+    """Raise if a parameter of `PairSampler.draw` is wrong."""
+    if n_pairs is not None:
+        check_integer("n_pairs", n_pairs, 2)
+    if positive_fraction is not None:
+        check_real("positive_fraction", positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
+    check_choice("same_weighting", same_weighting, ("pairs", "identities"))
+
+
 def class_codes(y: ArrayLike) -> NDArray[np.int64]:
     """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
     labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}; give one class for each point.")
+    n_missing = _n_missing(labels)
+    if n_missing:
+        raise ValueError(f"y holds {n_missing} missing labels (None, NaN, NaT or NA); leave out the points without a class.")
     if labels.dtype == object:  # labels of several types cannot be sorted, but they can be looked up
         known: dict[object, int] = {}
-        if any(label is None for label in labels):
-            raise ValueError("y holds None; give each point a class, or leave out the points without one.")
         return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
     _, first_seen, codes = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first_seen), dtype=np.int64)
     rank[np.argsort(first_seen)] = np.arange(len(first_seen))
     return rank[codes.ravel()]
+
+
+def _n_missing(labels: NDArray[Any]) -> int:
+    """How many labels stand for a missing one."""
+    if labels.dtype.kind == "f":
+        return int(np.count_nonzero(np.isnan(labels)))
+    if labels.dtype.kind in "mM":
+        return int(np.count_nonzero(np.isnat(labels)))
+    if labels.dtype != object:
+        return 0
+    # pandas marks missing values by objects of its own, which are not equal to anything (nor is nan to itself).
+    marks = ("NAType", "NaTType")
+    return sum(
+        label is None or type(label).__name__ in marks or (isinstance(label, float) and math.isnan(label)) for label in labels
+    )
 
 
 def check_index_pairs(pairs: ArrayLike, n_points: int) -> tuple[Index, Index]:
@@ -212,6 +242,8 @@ def look_up(
         raise ValueError(f"pairs has shape {keys.shape}; with a preprocessor it must be (n_pairs, 2).")
     if not callable(preprocessor):
         table = np.asarray(preprocessor)
+        if table.ndim != 2:
+            raise ValueError(f"preprocessor has shape {table.shape}; give an (n_points, n_features) array, or a function.")
         return table, *check_index_pairs(keys, len(table))
     different, rows = np.unique(keys, return_inverse=True)
     table = np.asarray(preprocessor(different))

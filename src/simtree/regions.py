@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels.cart import INSIDE, OUTSIDE
 from simtree._kernels.coordinates import linear_values
-from simtree._kernels.route import route_pairs
+from simtree._kernels.route import Nodes, route_pairs
 from simtree.symmetry import CoordinateSet, PointPairs
 
-__all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "Nodes", "OpaqueRegion", "Region"]
+__all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "OpaqueRegion", "Region"]
 
 # Pairs whose coordinates are made into a matrix at one time.
 CHUNK = 50_000
@@ -31,19 +31,6 @@ class Region(Protocol):
 
     def coordinate_shares(self, n_coordinates: int) -> NDArray[np.float64]:
         """How much each coordinate had to do with the split: shares that sum to one."""
-
-
-class Nodes(NamedTuple):
-    """Tests as `route_pairs` walks them: is the coordinate (kind, feature) of a pair at most the threshold?
-
-    A negative successor -1 - e is exit e.
-    """
-
-    kind: NDArray[np.uint8]
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    if_le: NDArray[np.int32]
-    if_gt: NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ MAX_ALTERNATIVES = 8
 
 
 def export_text(
-    tree: RankTree, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, decimals: int = 3
+    tree: RankTree, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3
 ) -> str:
     """The cells of a tree, each with its counts, its stretch of the ROC curve, and the rule that splits it.
 
@@ -33,8 +33,8 @@ def export_text(
             lines.append(f"all pairs: {counts}")
         else:
             stretch = (
-                f"FPR {_number(fpr[cell], decimals)} to {_number(fpr[cell] + tree.fpr_mass[cell], decimals)}, "
-                f"TPR {_number(tpr[cell], decimals)} to {_number(tpr[cell] + tree.tpr_mass[cell], decimals)}"
+                f"FPR {_number(fpr[cell], digits)} to {_number(fpr[cell] + tree.fpr_mass[cell], digits)}, "
+                f"TPR {_number(tpr[cell], digits)} to {_number(tpr[cell] + tree.tpr_mass[cell], digits)}"
             )
             score = f", score {tree.scores[cell]:.15g}" if cells.inside[cell] < 0 else ""
             lines.append(f"{indent}cell {cells.depth[cell]}.{cells.rank[cell]}: {counts}, {stretch}{score}")
@@ -43,7 +43,7 @@ def export_text(
         if max_depth is not None and cells.depth[cell] >= max_depth:
             lines.append(f"{deeper}|  ... (split further)")
             return
-        for k, alternative in enumerate(describe_region(tree.region(cell), names, decimals)):
+        for k, alternative in enumerate(describe_region(tree.region(cell), names, digits)):
             lines.append(f"{deeper}|  {'inside if' if k == 0 else '       or'} {alternative}")
         for child in (int(cells.inside[cell]), int(cells.outside[cell])):
             describe(child, f"{deeper}|--- ")
@@ -52,20 +52,20 @@ def export_text(
     return "\n".join(lines)
 
 
-def describe_region(region: Region, names: Sequence[str], decimals: int = 3) -> list[str]:
+def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> list[str]:
     """The ways to be inside a region, each a conjunction of conditions."""
     if isinstance(region, AxisRegion):
-        ways = [" and ".join(_conditions(path, names, decimals)) for path in inside_paths(region)]
+        ways = [" and ".join(_conditions(path, names, digits)) for path in inside_paths(region)]
         if len(ways) > MAX_ALTERNATIVES:
             ways = [*ways[:MAX_ALTERNATIVES], f"one of {len(ways) - MAX_ALTERNATIVES} more ways"]
         return ways
     if isinstance(region, LinearRegion):
         order = np.argsort(-region.shares, kind="stable")
         used = order[region.weights[order] != 0.0]
-        terms = [f"{_number(region.weights[c], decimals):} ({names[c]})" for c in used[:MAX_TERMS]]
+        terms = [f"{_number(region.weights[c], digits)} ({names[c]})" for c in used[:MAX_TERMS]]
         if len(used) > MAX_TERMS:
             terms.append(f"{len(used) - MAX_TERMS} smaller terms")
-        return [" + ".join(terms) + f" >= {_number(-region.intercept, decimals)}"]
+        return [" + ".join(terms) + f" >= {_number(-region.intercept, digits)}"]
     return ["the fitted classifier says same"]
 
 
@@ -82,7 +82,7 @@ def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
             stack.append((int(region.if_le[at]), [*path, (*test, True)]))
 
 
-def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], decimals: int) -> list[str]:
+def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
     """The tests of a path, those of one coordinate merged into one interval."""
     low: dict[int, float] = {}
     high: dict[int, float] = {}
@@ -95,14 +95,14 @@ def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], decim
     for coordinate in dict.fromkeys(c for c, _, _ in path):
         name = names[coordinate]
         if coordinate in low and coordinate in high:
-            conditions.append(f"{_number(low[coordinate], decimals)} < {name} <= {_number(high[coordinate], decimals)}")
+            conditions.append(f"{_number(low[coordinate], digits)} < {name} <= {_number(high[coordinate], digits)}")
         elif coordinate in high:
-            conditions.append(f"{name} <= {_number(high[coordinate], decimals)}")
+            conditions.append(f"{name} <= {_number(high[coordinate], digits)}")
         else:
-            conditions.append(f"{name} > {_number(low[coordinate], decimals)}")
+            conditions.append(f"{name} > {_number(low[coordinate], digits)}")
     return conditions
 
 
-def _number(value: float, decimals: int) -> str:
+def _number(value: float, digits: int) -> str:
     """A number with so many significant digits."""
-    return f"{float(value):.{decimals}g}"
+    return f"{float(value):.{digits}g}"

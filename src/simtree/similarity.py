@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from simtree._checks import check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
@@ -26,6 +27,8 @@ from simtree.symmetry import PointPairs
 BLOCK = 1 << 18
 # `score` uses all pairs of labelled points up to this many, and draws this many beyond.
 MAX_SCORE_PAIRS = 1_000_000
+# Points of these types are used as they are; others are converted to the first.
+DTYPES = [np.float64, np.float32]
 
 
 class Similarity(BaseEstimator, ABC):
@@ -33,6 +36,7 @@ class Similarity(BaseEstimator, ABC):
 
     preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
     n_jobs: int | None
+    n_features_in_: int
     threshold_: float
 
     @abstractmethod
@@ -126,6 +130,17 @@ class Similarity(BaseEstimator, ABC):
         tags.target_tags.required = True
         return tags
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails or is interrupted leaves the estimator as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
         """ROC curve on labelled points or on pairs."""
         points, index = self._check_training(X, y, pairs, reset=False)
@@ -157,7 +172,7 @@ class Similarity(BaseEstimator, ABC):
 
     def _check_points(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
         """Points as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""
-        points = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
+        points = validate_data(self, X, reset=reset, dtype=DTYPES, order="C")
         return np.asarray(points)
 
     def _check_pairs(self, pairs: ArrayLike, X: ArrayLike | None) -> PointPairs:
@@ -184,7 +199,15 @@ class Similarity(BaseEstimator, ABC):
         if pairs.shape[1] != 2:
             raise ValueError(f"pairs has shape {pairs.shape}; it must be (n_pairs, 2, n_features).")
         points, first, second = stack_pairs(pairs)
-        return self._check_points(points, reset=reset), first, second
+        if reset:
+            return self._check_points(points, reset=True), first, second
+        # Not by validate_data: it would warn that an array of pairs has no names of features, which it cannot have.
+        checked = check_array(points, dtype=DTYPES, order="C", ensure_min_samples=0, input_name="pairs")
+        if checked.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"pairs has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
+            )
+        return checked, first, second
 
     def _check_training(
         self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, *, reset: bool = True
@@ -204,8 +227,10 @@ class Similarity(BaseEstimator, ABC):
             table, first, second = look_up(X, self.preprocessor)
             points = self._check_points(table, reset=reset)
         else:
-            points, labels = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C")
-            return np.asarray(points), PairSampler(labels)
+            points = self._check_points(X, reset=reset)
+            labels = column_or_1d(y, warn=True)
+            check_consistent_length(points, labels)
+            return points, PairSampler(labels)
         same = check_pair_labels("y", y, len(first))
         if (first == second).any():
             row = first[first == second][0]
@@ -222,6 +247,9 @@ class PairDistance:
     def __call__(self, u: ArrayLike, v: ArrayLike) -> float:
         """Distance of the points u and v."""
         points = np.array([u, v], dtype=np.float64)
+        n_features = self._model.n_features_in_
+        if points.shape != (2, n_features) or not np.isfinite(points).all():
+            raise ValueError(f"u and v have shape {points.shape[1:]}; give two points of {n_features} finite numbers each.")
         row = np.zeros(1, dtype=np.int32)
         score = self._model._score_pairs(PointPairs(points, points, row, row + np.int32(1)))
         return float(self._model._greatest_score() - score[0])

@@ -103,6 +103,10 @@ class CoordinateSet:
         starts = self.n_features * np.arange(len(self.kinds))
         return (starts[:, None] + np.sort(features)[None, :]).ravel()
 
+    def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What coordinates have, handed on to their features."""
+        return np.bincount(self.features, weights=shares, minlength=self.n_features).astype(np.float64)
+
     def numbers(self, kind: str) -> NDArray[np.int64]:
         """Numbers of the coordinates of one kind, by feature."""
         return self.kinds.index(kind) * self.n_features + np.arange(self.n_features)

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.route import add_exit_values, route_pairs
+from simtree._kernels.route import Nodes, add_exit_values, route_pairs
 from simtree.metrics import Roc
-from simtree.regions import AxisRegion, Nodes, Region
+from simtree.regions import AxisRegion, Region
 from simtree.symmetry import CoordinateSet, PointPairs
 
 
@@ -60,6 +60,8 @@ class RankTree:
         Statistics of the cells.
     nodes : Nodes
         Tests of all axis regions; exits are cells.
+    coordinate : ndarray of shape (n_nodes,)
+        The coordinate that each node tests, as a number of ``pair_map``.
     decrease : ndarray of shape (n_nodes,)
         Impurity decrease of each test.
     regions : mapping from cell to Region
@@ -70,6 +72,7 @@ class RankTree:
     max_depth: int
     cells: Cells
     nodes: Nodes
+    coordinate: NDArray[np.int32]
     decrease: NDArray[np.float64]
     regions: Mapping[int, Region]
 
@@ -180,31 +183,21 @@ class RankTree:
             return self.regions[cell]
         start, stop = np.searchsorted(self.node_cell, [cell, cell + 1]).tolist()
         exits = {self._target(int(self.cells.inside[cell])): -1, self._target(int(self.cells.outside[cell])): -2}
-        successors = [
+        if_le, if_gt = (
             np.array([exits[s] if s in exits else s - start for s in table[start:stop].tolist()], dtype=np.int32)
             for table in (self.nodes.if_le, self.nodes.if_gt)
-        ]
-        kinds, features = self.nodes.kind[start:stop], self.nodes.feature[start:stop]
-        codes = self.pair_map.kind_codes[:: self.pair_map.n_features].tolist()
-        coordinate = np.array([codes.index(k) for k in kinds.tolist()]) * self.pair_map.n_features + features
-        return AxisRegion(
-            coordinate.astype(np.int32),
-            self.nodes.threshold[start:stop],
-            successors[0],
-            successors[1],
-            self.decrease[start:stop],
         )
+        tests = slice(start, stop)
+        return AxisRegion(self.coordinate[tests], self.nodes.threshold[tests], if_le, if_gt, self.decrease[tests])
 
     def feature_gains(self) -> NDArray[np.float64]:
         """AUC gain by feature: the gain of each cell, shared among the coordinates that split it."""
         decrease_of_cell = np.bincount(self.node_cell, weights=self.decrease, minlength=self.n_cells)
         gain = self.cells.gain[self.node_cell] * self.decrease / decrease_of_cell[self.node_cell]
-        n_features = self.pair_map.n_features
-        by_feature = np.bincount(self.nodes.feature, weights=gain, minlength=n_features).astype(np.float64)
+        by_coordinate = np.bincount(self.coordinate, weights=gain, minlength=len(self.pair_map)).astype(np.float64)
         for cell, region in self.regions.items():
-            shares = region.coordinate_shares(len(self.pair_map)).reshape(-1, n_features).sum(axis=0)
-            by_feature += self.cells.gain[cell] * shares
-        return by_feature
+            by_coordinate += self.cells.gain[cell] * region.coordinate_shares(len(self.pair_map))
+        return self.pair_map.by_feature(by_coordinate)
 
     def _cumulated(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.asarray(np.concatenate([[0], np.cumsum(counts[self.leaves])]) / counts[0], dtype=np.float64)
@@ -303,4 +296,4 @@ class TreeBuilder:
         others = {
             c: cell.region for c, cell in enumerate(self._cells) if cell.region is not None and cell.region.kind != "axis"
         }
-        return RankTree(self.pair_map, self.max_depth, cells, nodes, joined("decrease", np.float64), others)
+        return RankTree(self.pair_map, self.max_depth, cells, nodes, coordinate, joined("decrease", np.float64), others)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from simtree import LinearSplitter, SimilarityForest, SimilarityTree
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from simtree import ClassifierSplitter, LinearSplitter, SimilarityForest, SimilarityTree
 
 TREES = {
     "tree": SimilarityTree(max_depth=6, n_pairs=2000, random_state=0),
@@ -12,6 +16,12 @@ TREES = {
     ),
     "tree-cross": SimilarityTree(max_depth=5, splitter="cross", n_pairs=2000, random_state=0),
     "tree-linear": SimilarityTree(max_depth=3, splitter=LinearSplitter(), n_pairs=1000, random_state=0),
+    "tree-opaque": SimilarityTree(
+        max_depth=3,
+        splitter=ClassifierSplitter(make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, max_features=4))),
+        n_pairs=800,
+        random_state=0,
+    ),
     "tree-drawn": SimilarityTree(max_depth=6, max_features=0.5, n_pairs=2000, random_state=0),
 }
 

@@ -112,12 +112,15 @@ def test_relabelling_classes_changes_nothing(estimator, blobs, new_pairs):
 
 
 def test_adding_a_constant_to_a_feature_changes_nothing(estimator, blobs):
-    """The points are multiples of 1/64 and the constant is 8: exact in floating point (a plane is fitted only nearly so)."""
+    """The points are multiples of 1/64 and the constants are whole: exact in floating point.
+
+    What is fitted to scaled numbers is only nearly the same.
+    """
     X, y = blobs
     shift = np.array([8.0, -16.0, 0.0, 32.0])
     a = clone(estimator).fit(X, y).pairwise_score(X)
     b = clone(estimator).fit(X + shift, y).pairwise_score(X + shift)
-    if "Linear" in str(estimator.splitter):
+    if "Scaler" in str(estimator.splitter) or "inear" in str(estimator.splitter):
         assert (a == b).mean() > 0.99
     else:
         np.testing.assert_array_equal(a, b)
@@ -198,6 +201,12 @@ def test_metric_is_frozen_can_be_pickled_and_used(fitted, blobs, new_pairs):
     np.testing.assert_array_equal(neighbours, np.sort(fitted._greatest_score() - fitted.pairwise_score(X[:5], X[:30]))[:, :3])
 
 
+@pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(9), np.full(4, np.nan), np.full(4, np.inf), np.zeros((2, 2))])
+def test_metric_refuses_what_is_not_a_point(fitted, bad):
+    with pytest.raises(ValueError, match="give two points of 4 finite numbers each"):
+        fitted.get_metric()(bad, bad)
+
+
 def test_predict_accepts_from_the_threshold_on(fitted, new_pairs):
     scores = fitted.pair_score(new_pairs)
     for threshold in np.unique(scores)[:5]:
@@ -226,6 +235,8 @@ def test_score_of_a_tree_is_that_of_its_cell(fitted_tree, new_pairs):
 
 
 def test_importances_are_shares_by_feature(fitted):
+    if not hasattr(fitted, "feature_importances_"):
+        pytest.skip("a classifier of the user's does not say")
     shares = fitted.feature_importances_
     assert shares.shape == (4,)
     assert shares.min() >= 0
@@ -235,7 +246,9 @@ def test_importances_are_shares_by_feature(fitted):
 def test_a_useless_feature_has_little_importance(estimator, blobs):
     X, y = blobs
     X = np.column_stack([X[:, :3], np.random.default_rng(0).normal(size=len(X)), np.ones(len(X))])
-    shares = estimator.set_params(max_features=None).fit(X, y).feature_importances_
+    if not hasattr(estimator.set_params(max_features=None).fit(X, y), "feature_importances_"):
+        pytest.skip("a classifier of the user's does not say")
+    shares = estimator.feature_importances_
     assert shares[4] == 0.0
     assert shares[3] < shares[:3].mean()
 
@@ -275,6 +288,19 @@ def test_data_frames(estimator, blobs, library):
     np.testing.assert_array_equal(a.pair_score(rows, frame), clone(estimator).fit(X, y).pair_score(rows, X))
     with pytest.raises(ValueError, match="feature names"):
         a.pair_score(rows, library({f"other {j}": X[:, j] for j in range(4)}))
+
+
+def test_pairs_have_no_names_and_nobody_complains(estimator, blobs, new_pairs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    np.testing.assert_array_equal(
+        clone(estimator).fit(frame, y).pair_score(new_pairs), clone(estimator).fit(X, y).pair_score(new_pairs)
+    )
+
+
+def test_no_pairs_no_scores(fitted):
+    assert fitted.pair_score(np.zeros((0, 2, 4))).shape == (0,)
+    assert fitted.pair_score(np.zeros((0, 2), int), np.zeros((3, 4))).shape == (0,)
 
 
 def test_labels_of_a_data_frame(estimator, blobs, new_pairs):
@@ -358,7 +384,7 @@ def test_bad_training_rows(estimator, blobs, rows, y, error, message):
 @pytest.mark.parametrize(
     ("pairs", "X", "error", "message"),
     [
-        (np.zeros((3, 2, 5)), None, ValueError, "X has 5 features, but .* is expecting 4 features"),
+        (np.zeros((3, 2, 5)), None, ValueError, "pairs has 5 features, but .* is expecting 4 features"),
         (np.zeros((3, 4)), None, ValueError, r"\(3, 4\); give an array of shape \(n_pairs, 2, n_features\)"),
         (np.zeros((3, 3, 4)), None, ValueError, r"\(3, 3, 4\)"),
         (np.full((3, 2, 4), np.nan), None, ValueError, "contains NaN"),

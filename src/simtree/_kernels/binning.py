@@ -8,8 +8,7 @@ def fill_byte_codes(values, edges, columns, codes):
     """OUT ``codes[p, columns[k]]``: how many of the 255 sorted ``edges[k]`` (filled up with inf) lie below ``values[k, p]``.
 
     So ``code <= b`` says the same as ``value <= edges[k, b]``, for each b. Eight halvings, without a branch that would be
-    mispredicted every other time; the first step is a literal so that the compiler unrolls them, which makes it eight times
-    faster.
+    mispredicted every other time; the first step is a literal so that the compiler unrolls them.
     """
     for k in range(values.shape[0]):
         row = edges[k]

@@ -5,10 +5,22 @@ if_le[r] or if_gt[r]. A negative number -1 - e ends the walk at exit e. Rows may
 successor has a larger number than its row, so each walk ends.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import coordinate_value
+
+
+class Nodes(NamedTuple):
+    """The columns of a table of tests. (Defined here because compiled code is cached with the names of its argument types.)"""
+
+    kind: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    if_le: np.ndarray
+    if_gt: np.ndarray
 
 
 @kernel

@@ -111,7 +111,7 @@ def count_codes(codes, same, rows, columns, histogram):
     for r in range(rows.shape[0]):
         p = rows[r]
         one = ONE_SAME if same[p] else 1
-        if every_column:  # without the look-up of its number a column costs a third less
+        if every_column:  # no need to look up the number of a column
             for k in range(n_columns):
                 histogram[codes[p, k], k] += one
         else:

@@ -38,6 +38,8 @@ class Cell:
         How many pairs of each kind the cell holds; both positive.
     coordinates : ndarray of int
         Coordinates that may be used, in increasing order.
+    min_pairs : int
+        A split with fewer pairs on a side will be refused.
     rng : numpy.random.Generator
         The only source of randomness.
     """
@@ -48,6 +50,7 @@ class Cell:
     n_same: int
     n_different: int
     coordinates: NDArray[np.int64]
+    min_pairs: int
     rng: np.random.Generator
 
     @property

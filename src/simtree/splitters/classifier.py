@@ -61,8 +61,12 @@ class ClassifierSplitter(Splitter):
         if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples:
             return None
         classifier = clone(self.estimator)
-        if "random_state" in classifier.get_params() and classifier.get_params()["random_state"] is None:
-            classifier.set_params(random_state=int(cell.rng.integers(2**31)))
+        seeds = {
+            name: int(cell.rng.integers(2**31))
+            for name, value in sorted(classifier.get_params().items())
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        }
+        classifier.set_params(**seeds)
         region = OpaqueRegion(classifier, cell.coordinates)
         values = region.values(cell.pair_map, pairs)
         if has_fit_parameter(classifier, "sample_weight"):

@@ -59,7 +59,7 @@ class CrossSplitter(Splitter):
             cell.pairs.n_bins,
             cell.weight_same,
             cell.weight_different,
-            self.min_samples_leaf,
+            max(self.min_samples_leaf, cell.min_pairs),
         )
         if feature < 0:
             return None

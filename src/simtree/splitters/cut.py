@@ -39,4 +39,4 @@ class CutSplitter(Splitter):
 
     def split(self, cell: Cell) -> Split | None:
         """Inside: the half space with the highest AUC gain."""
-        return cell.split_by_cart(AUC, max_depth=1, min_leaf=self.min_samples_leaf)
+        return cell.split_by_cart(AUC, max_depth=1, min_leaf=max(self.min_samples_leaf, cell.min_pairs))

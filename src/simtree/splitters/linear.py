@@ -52,13 +52,17 @@ class LinearSplitter(Splitter):
             return None
         used = cell.coordinates
         values = cell.pair_map.values(pairs)[:, used]
-        centre, spread = values.mean(axis=0), values.std(axis=0)
-        spread[np.ptp(values, axis=0) == 0.0] = np.inf  # a constant coordinate says nothing, whatever rounding does to it
+        with np.errstate(all="ignore"):
+            centre, spread = values.mean(axis=0), values.std(axis=0)
+            scaled = (values - centre) / spread
+        # A constant coordinate says nothing, whatever rounding does to it; nor does one that overflows.
+        useless = (np.ptp(values, axis=0) == 0.0) | ~np.isfinite(scaled).all(axis=0)
+        scaled[:, useless], centre[useless], spread[useless] = 0.0, 0.0, np.inf
         svm = LinearSVC(C=self.C, random_state=int(cell.rng.integers(2**31)))
         with warnings.catch_warnings():
             # A plane that is not quite the optimal one is a split like any other: its gain is measured.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            svm.fit((values - centre) / spread, same, sample_weight=weights)
+            svm.fit(scaled, same, sample_weight=weights)
         standardised = svm.coef_[0]
         size = np.abs(standardised).sum()
         if size == 0.0:
