@@ -18,7 +18,7 @@ ROWS = [
     {"tree"},
     {"splitters"},
     {"grower", "rules", "pruning", "persistence"},
-    {"similarity", "bagging"},
+    {"similarity", "bagging", "folds"},
     {"representation", "estimators"},
     {"forest"},
     {"auto", "evaluation", "plots"},

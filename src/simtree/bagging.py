@@ -47,26 +47,19 @@ class Bag:
             if self.units is None:
                 assert isinstance(source, IndexPairs)
                 pairs = source.take(np.unique(rng.integers(0, len(source), self.n_drawn)))
-                if _both_kinds(pairs):
+                if pairs.has_both_kinds:
                     return pairs, None
                 continue
             chosen = np.zeros(int(self.units.max()) + 1, dtype=np.bool_)
             chosen[rng.integers(0, len(chosen), self.n_drawn)] = True
             inside = chosen[self.units]
-            if isinstance(source, IndexPairs):
-                pairs = source.take(inside[source.first] & inside[source.second])
-                if _both_kinds(pairs):
-                    return pairs, inside
-            elif source.has_both_kinds(inside):
-                return source.among(np.flatnonzero(inside)), inside
+            bagged = source.among(inside)
+            if bagged is not None:
+                return bagged, inside
         raise ValueError(
             f"max_samples: {MAX_DRAWS} bags of {self.n_drawn} draws held no pair of each kind; "
             "draw more, or set bootstrap=False."
         )
-
-
-def _both_kinds(pairs: IndexPairs) -> bool:
-    return 0 < pairs.n_same < len(pairs)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree import rules
-from simtree._checks import check_choice, check_integer, n_to_draw
+from simtree._checks import check_choice, check_integer, check_real, n_to_draw
 from simtree._kernels.compilation import announced_compilation
+from simtree.folds import choose_penalty, fold_numbers
 from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
-from simtree.pairs import IndexPairs, PairSampler, check_drawing
+from simtree.pairs import IndexPairs, PairSampler, check_drawing, group_numbers
+from simtree.pruning import PruningPath, prune, pruning_path
 from simtree.similarity import Similarity
 from simtree.splitters import BY_NAME, Splitter
 from simtree.symmetry import CoordinateSet, PointPairs
@@ -138,6 +140,14 @@ class SimilarityTree(TreeLearner):
     max_bins : int or None, default=255
         Most bins of a coordinate, 2 to 256: exact where its distinct values fit, quantiles otherwise. None is always exact,
         and slower.
+    prune : {None, "cv"}, default=None
+        ``"cv"`` merges cells again where that raises the AUC estimated by cross-validation.
+    prune_penalty : float, default=0.0
+        AUC that a terminal cell must be worth, if ``prune`` is None; 0 keeps the whole tree.
+    cv : int, default=5
+        Number of folds of ``prune="cv"``. Folds are made of points, so that no fold shares a point with another.
+    open_set : bool, default=False
+        Make folds of whole classes: for data whose classes were never seen in training.
     preprocessor : array-like or callable, optional
         As in metric-learn: points, or a function from identifiers to points, to which ``(n_pairs, 2)`` input refers.
     n_jobs : int or None, default=None
@@ -153,6 +163,8 @@ class SimilarityTree(TreeLearner):
         The depth that was meant, as a number.
     n_pairs_ : int
         How many pairs the tree was grown on.
+    prune_penalty_ : float
+        The penalty that was used.
     threshold_ : float
         Pairs with a score of at least this are predicted to be the same. Until it is set, it maximises TPR - FPR on the
         training pairs, which is optimistic: set it from held-out data.
@@ -189,6 +201,10 @@ class SimilarityTree(TreeLearner):
         min_pairs_leaf: int = 1,
         max_features: int | float | None = None,
         max_bins: int | None = 255,
+        prune: str | None = None,
+        prune_penalty: float = 0.0,
+        cv: int = 5,
+        open_set: bool = False,
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -203,11 +219,15 @@ class SimilarityTree(TreeLearner):
         self.min_pairs_leaf = min_pairs_leaf
         self.max_features = max_features
         self.max_bins = max_bins
+        self.prune = prune
+        self.prune_penalty = prune_penalty
+        self.cv = cv
+        self.open_set = open_set
         self.preprocessor = preprocessor
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Learn from labelled points, or from pairs.
 
         Parameters
@@ -218,6 +238,9 @@ class SimilarityTree(TreeLearner):
             For points the class of each; for pairs whether each is the same (bool, 0/1 or -1/+1).
         pairs : array-like of shape (n_pairs, 2), optional
             Row numbers of X. Then ``y`` has an entry for each pair.
+        groups : array-like, optional
+            What the points are points of, such as people: folds of ``prune="cv"`` then hold whole groups. One entry for each
+            row of X, or ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
 
         Returns
         -------
@@ -229,7 +252,21 @@ class SimilarityTree(TreeLearner):
             recipe = self._recipe(points, source)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             index = recipe.draw(source, rng)
-            self.tree_: RankTree = recipe.grow(points, index, rng)
+            grown = recipe.grow(points, index, rng)
+            self._pruning_path = pruning_path(grown)
+            self.prune_penalty_ = float(self.prune_penalty)
+            if self.prune == "cv":
+                units = self._units(points, source, groups, pairs)
+                self.prune_penalty_ = choose_penalty(
+                    recipe,
+                    points,
+                    source,
+                    fold_numbers(units, source, self.cv, rng),
+                    self._pruning_path,
+                    rng,
+                    n_jobs=self.n_jobs,
+                )
+            self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown
             self.max_depth_ = recipe.limits.max_depth
             self.n_pairs_ = len(index)
             self.threshold_ = youden_threshold(self.tree_.roc)
@@ -255,6 +292,11 @@ class SimilarityTree(TreeLearner):
         total = gains.sum()
         return gains / total if total > 0.0 else gains
 
+    def cost_complexity_path(self) -> PruningPath:
+        """Penalties, training AUC and number of terminal cells of the nested subtrees of the tree as it was grown."""
+        check_is_fitted(self)
+        return self._pruning_path
+
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
         """The terminal cell of each pair, as a row number of ``tree_.cells``; takes what `pair_score` takes."""
         checked = self._check_pairs(pairs, X)
@@ -275,6 +317,27 @@ class SimilarityTree(TreeLearner):
         check_is_fitted(self)
         names = self._names(feature_names)
         return rules.export_text(self.tree_, feature_names=names, max_depth=max_depth, digits=digits)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("prune", self.prune, (None, "cv"))
+        check_real("prune_penalty", self.prune_penalty, 0.0, 1.0)
+        check_integer("cv", self.cv, 2)
+
+    def _units(
+        self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, pairs: ArrayLike | None
+    ) -> NDArray[np.int64]:
+        """What folds are made of, as a number for each point."""
+        if groups is not None:
+            return group_numbers(groups, len(points))
+        if isinstance(source, PairSampler):
+            return source.classes if self.open_set else np.arange(len(points))
+        if pairs is None or self.open_set:
+            raise ValueError(
+                "prune='cv' needs to know which points are the same: give groups"
+                + ("." if self.open_set else ", or row numbers of X as pairs.")
+            )
+        return np.arange(len(points))
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         return self.tree_.score(pairs)

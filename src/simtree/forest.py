@@ -16,7 +16,7 @@ from simtree._kernels.compilation import announced_compilation
 from simtree.bagging import Bag, Task, out_of_bag_values
 from simtree.estimators import TreeLearner
 from simtree.metrics import Roc, roc_curve, youden_threshold
-from simtree.pairs import IndexPairs, PairSampler, class_codes
+from simtree.pairs import IndexPairs, PairSampler, group_numbers
 from simtree.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree.splitters import CartSplitter, Splitter
 from simtree.symmetry import PointPairs
@@ -247,12 +247,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """How bags are drawn from these data."""
         units: NDArray[np.int64] | None
         if groups is not None:
-            names = np.asarray(groups).ravel()
-            if len(names) != len(points):
-                raise ValueError(
-                    f"groups has shape {np.shape(groups)}; give one entry for each of the {len(points)} points (two a pair)."
-                )
-            units = class_codes(names)
+            units = group_numbers(groups, len(points))
         elif isinstance(source, PairSampler):
             units = source.classes if self.bag == "classes" else np.arange(len(points))
         elif self.bag == "classes":

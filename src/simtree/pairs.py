@@ -35,10 +35,20 @@ class IndexPairs:
         """Some of the pairs, by number or by mask."""
         return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
 
+    def among(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
+        """The pairs of some points (a mask) only, or None if pairs of a kind are lacking."""
+        pairs = self.take(chosen[self.first] & chosen[self.second])
+        return pairs if pairs.has_both_kinds else None
+
     @property
     def n_same(self) -> int:
         """Number of same pairs."""
         return int(np.count_nonzero(self.same))
+
+    @property
+    def has_both_kinds(self) -> bool:
+        """Whether there is a same pair and a different one."""
+        return 0 < self.n_same < len(self)
 
 
 class PairSampler:
@@ -81,13 +91,15 @@ class PairSampler:
         if self.n_same_pairs == 0:
             raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
 
-    def has_both_kinds(self, chosen: NDArray[np.bool_]) -> bool:
-        """Whether some points, as a mask, have a same pair and a different pair among them."""
-        sizes = np.bincount(self.classes[chosen])
-        return bool((sizes > 1).any() and np.count_nonzero(sizes) > 1)
+    def among(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
+        """A sampler of the pairs of some points (a mask) only, or None if pairs of a kind are lacking.
 
-    def among(self, rows: NDArray[Any]) -> PairSampler:
-        """A sampler of the pairs of some of the points; its pairs are still rows of all points."""
+        Its pairs are still row numbers of all points.
+        """
+        sizes = np.bincount(self.classes[chosen])
+        if np.count_nonzero(sizes) < 2 or sizes.max() < 2:
+            return None
+        rows = np.flatnonzero(chosen)
         sampler = PairSampler(self.classes[rows])
         sampler._order = rows[sampler._order].astype(np.int32)
         return sampler
@@ -208,6 +220,14 @@ def _n_missing(labels: NDArray[Any]) -> int:
     return sum(
         label is None or type(label).__name__ in marks or (isinstance(label, float) and math.isnan(label)) for label in labels
     )
+
+
+def group_numbers(groups: ArrayLike, n_points: int) -> NDArray[np.int64]:
+    """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
+    names = np.asarray(groups)
+    if names.size != n_points:
+        raise ValueError(f"groups has shape {names.shape}; give one entry for each of the {n_points} points (two a pair).")
+    return class_codes(names.ravel())
 
 
 def check_index_pairs(pairs: ArrayLike, n_points: int) -> tuple[Index, Index]:
