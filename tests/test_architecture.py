@@ -18,7 +18,7 @@ ROWS = [
     {"tree"},
     {"splitters"},
     {"grower", "rules", "pruning", "persistence"},
-    {"similarity", "bagging", "folds"},
+    {"similarity", "bagging", "explanation", "folds"},
     {"representation", "estimators"},
     {"forest"},
     {"auto", "evaluation", "plots"},

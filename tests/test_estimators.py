@@ -74,6 +74,7 @@ def test_scikit_learn_checks_without_exception(estimator, check):
         ({"same_weighting": "people"}, ValueError, "same_weighting='people' is unknown"),
         ({"min_pairs_split": 1}, ValueError, "min_pairs_split=1"),
         ({"min_pairs_leaf": 0}, ValueError, "min_pairs_leaf=0"),
+        ({"focus_fpr": 0.0}, ValueError, "focus_fpr=0.0"),
         ({"max_features": 0}, ValueError, "max_features=0"),
         ({"max_features": 1.5}, ValueError, "max_features=1.5"),
         ({"max_bins": 257}, ValueError, "max_bins=257 is out of range; give an int from 2 to 256"),

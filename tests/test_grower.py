@@ -115,6 +115,20 @@ def test_pure_cells_are_left_alone(given_pairs):
     assert (cells.inside[pure] < 0).all()
 
 
+@pytest.mark.parametrize("focus", [0.05, 0.3])
+def test_only_cells_that_reach_into_the_focus_are_split(given_pairs, focus):
+    pairs, same = given_pairs
+    whole = SimilarityTree(max_depth=8, splitter=CutSplitter()).fit(pairs, same).tree_
+    tree = SimilarityTree(max_depth=8, splitter=CutSplitter(), focus_fpr=focus).fit(pairs, same).tree_
+    fpr, _ = tree.cell_bounds()
+    split = tree.cells.inside >= 0
+    assert (fpr[split] < focus).all()
+    assert split.sum() < (whole.cells.inside >= 0).sum()
+    # To the left of the focus it is the same tree: the same terminal cells with the same scores.
+    left = {(d, k) for d, k, f in zip(whole.cells.depth, whole.cells.rank, whole.cell_bounds()[0], strict=True) if f < focus}
+    assert left == {(d, k) for d, k, f in zip(tree.cells.depth, tree.cells.rank, fpr, strict=True) if f < focus}
+
+
 def test_features_are_drawn_for_each_cell(blobs):
     """One feature a cell: each region tests one feature only, and not always the same."""
     tree = SimilarityTree(max_depth=6, max_features=1, n_pairs=2000, random_state=0).fit(*blobs).tree_

@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree
 from simtree.metrics import Roc, roc_curve
-from simtree.plots import RocDisplay, TreeDisplay
+from simtree.plots import ExplanationDisplay, PruningDisplay, RocDisplay, TreeDisplay
 from simtree.regions import INSIDE, OUTSIDE, AxisRegion
 from simtree.symmetry import CoordinateSet
 from simtree.tree import TreeBuilder
@@ -29,6 +29,9 @@ DISPLAYS = [
     pytest.param(TreeDisplay, {"max_depth": 1, "feature_names": ["a", "b", "c", "d"]}, id="tree-top"),
     pytest.param(RocDisplay, {}, id="roc"),
     pytest.param(RocDisplay, {"log_fpr": True, "knots": False, "name": "a tree"}, id="roc-log"),
+    pytest.param(ExplanationDisplay, {"x": np.zeros(4), "x2": np.ones(4)}, id="explanation"),
+    pytest.param(ExplanationDisplay, {"x": np.zeros(4), "x2": np.ones(4), "max_features": 2}, id="explanation-short"),
+    pytest.param(PruningDisplay, {}, id="pruning"),
 ]
 every_display = pytest.mark.parametrize(("display", "arguments"), DISPLAYS)
 
@@ -303,3 +306,25 @@ def test_from_predictions_draws_the_curve_of_the_scores(rng):
     drawn = RocDisplay.from_predictions(same, scores, knots=True)
     assert drawn.roc == roc_curve(scores, same)
     drawn.figure_.canvas.draw()
+
+
+# --- ExplanationDisplay and PruningDisplay
+
+
+def test_bars_are_the_contributions_and_the_rest_is_summed_up(tree):
+    why = tree.explain_pair(np.zeros(4), np.ones(4))
+    order = why.order()
+    widths = [bar.get_width() for bar in ExplanationDisplay(why).plot().bars_]
+    assert widths == why.contributions[order].tolist()
+    short = ExplanationDisplay(why, max_features=3).plot()
+    assert [bar.get_width() for bar in short.bars_] == [*why.contributions[order[:3]], why.contributions[order[3:]].sum()]
+    assert short.ax_.get_yticklabels()[-1].get_text() == "1 more features"
+
+
+def test_pruning_lines_are_the_path(tree):
+    path = tree.cost_complexity_path()
+    drawn = PruningDisplay(path, chosen=path.penalties[1]).plot()
+    np.testing.assert_array_equal(drawn.line_.get_ydata()[:-1], path.aucs)
+    np.testing.assert_array_equal(drawn.cells_line_.get_ydata()[:-1], path.n_leaves)
+    np.testing.assert_array_equal(drawn.line_.get_xdata()[1:-1], path.penalties[1:])
+    assert drawn.ax_.lines[-1].get_xdata()[0] == path.penalties[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree import rules
 from simtree._checks import check_choice, check_integer, check_real, n_to_draw
 from simtree._kernels.compilation import announced_compilation
+from simtree.explanation import Explanation, explain
 from simtree.folds import choose_penalty, fold_numbers
 from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
@@ -41,6 +43,7 @@ class TreeLearner(Similarity):
     same_weighting: str
     min_pairs_split: int
     min_pairs_leaf: int
+    focus_fpr: float | None
     max_features: int | float | None
     max_bins: int | None
     max_depth_: int
@@ -56,7 +59,7 @@ class TreeLearner(Similarity):
         return Recipe(
             splitter=splitter,
             pair_map=pair_map,
-            limits=Limits(depth, self.min_pairs_split, self.min_pairs_leaf),
+            limits=Limits(depth, self.min_pairs_split, self.min_pairs_leaf, self.focus_fpr),
             max_features=self.max_features,
             max_bins=self.max_bins,
             n_pairs=self.n_pairs,
@@ -96,12 +99,34 @@ class TreeLearner(Similarity):
         check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
         check_integer("min_pairs_split", self.min_pairs_split, 2)
         check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
+        if self.focus_fpr is not None:
+            check_real("focus_fpr", self.focus_fpr, 0.0, 1.0, open_low=True)
         if self.max_bins is not None:
             check_integer("max_bins", self.max_bins, 2, 256)
 
     def _depth(self, n: int) -> int:
         """The depth as a number, for n points (or given pairs)."""
         return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
+
+    def explain_pair(self, x: ArrayLike, x2: ArrayLike, *, feature_names: Sequence[str] | None = None) -> Explanation:
+        """What each feature added to the score of the pair (x, x2).
+
+        Print it, or draw it with `simtree.plots.ExplanationDisplay`.
+
+        Parameters
+        ----------
+        x, x2 : array-like of shape (n_features,)
+            The two points.
+        feature_names : sequence of str, optional
+            Names of the features; by default those of the data frame that was fitted, or x0, x1, ...
+        """
+        pair = self._check_pairs(np.array([[x, x2]], dtype=np.float64), None)
+        trees, values = self._trees_and_values()
+        return explain(trees, values, pair.A[0].astype(np.float64), pair.A[1].astype(np.float64), self._names(feature_names))
+
+    @abstractmethod
+    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+        """Trees, and the values of their cells, whose mean is the score."""
 
     def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
         """Feature names as given, or as seen in fit; their number is checked."""
@@ -135,6 +160,8 @@ class SimilarityTree(TreeLearner):
     min_pairs_leaf : int, default=1
         Least number of pairs of a cell. A cut or a square is chosen among those that respect it; a split by another region is
         not made if it does not.
+    focus_fpr : float or None, default=None
+        Cells that lie wholly to the right of this false positive rate are not split: all effort goes to the left of the curve.
     max_features : int, float or None, default=None
         How many features (float: which share) are drawn for each cell; None uses all.
     max_bins : int or None, default=255
@@ -199,6 +226,7 @@ class SimilarityTree(TreeLearner):
         same_weighting: str = "pairs",
         min_pairs_split: int = 2,
         min_pairs_leaf: int = 1,
+        focus_fpr: float | None = None,
         max_features: int | float | None = None,
         max_bins: int | None = 255,
         prune: str | None = None,
@@ -217,6 +245,7 @@ class SimilarityTree(TreeLearner):
         self.same_weighting = same_weighting
         self.min_pairs_split = min_pairs_split
         self.min_pairs_leaf = min_pairs_leaf
+        self.focus_fpr = focus_fpr
         self.max_features = max_features
         self.max_bins = max_bins
         self.prune = prune
@@ -338,6 +367,9 @@ class SimilarityTree(TreeLearner):
                 + ("." if self.open_set else ", or row numbers of X as pairs.")
             )
         return np.arange(len(points))
+
+    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+        return [self.tree_], [self.tree_.scores]
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         return self.tree_.score(pairs)

@@ -58,7 +58,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         Whether to score pairs by the trees that saw neither of their points (or classes).
     coordinates, n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
         Pairs; ``n_pairs`` is that of one tree.
-    min_pairs_split, min_pairs_leaf, max_features, max_bins, preprocessor : see `SimilarityTree`
+    min_pairs_split, min_pairs_leaf, focus_fpr, max_features, max_bins, preprocessor : see `SimilarityTree`
         Growing.
     n_jobs : int or None, default=None
         Trees grown, and blocks of pairs scored, at one time. The result does not depend on it.
@@ -113,6 +113,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         same_weighting: str = "pairs",
         min_pairs_split: int = 2,
         min_pairs_leaf: int = 1,
+        focus_fpr: float | None = None,
         max_features: int | float | None = None,
         max_bins: int | None = 255,
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
@@ -135,6 +136,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.same_weighting = same_weighting
         self.min_pairs_split = min_pairs_split
         self.min_pairs_leaf = min_pairs_leaf
+        self.focus_fpr = focus_fpr
         self.max_features = max_features
         self.max_bins = max_bins
         self.preprocessor = preprocessor
@@ -205,6 +207,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
         checked = self._check_pairs(pairs, X)
         return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+        if self.aggregation == "median_rank":
+            raise ValueError("aggregation='median_rank': a median is no sum over trees; explain with another aggregation.")
+        return self.trees_, self._values()
 
     def _values(self) -> list[NDArray[np.float64]]:
         """What each tree says of a pair, by cell."""

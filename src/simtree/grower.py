@@ -18,11 +18,15 @@ from simtree.tree import RankTree, TreeBuilder
 
 @dataclass(frozen=True)
 class Limits:
-    """When a cell is left as it is: at this depth, with too few pairs, or if a child would have too few."""
+    """When a cell is left as it is.
+
+    At this depth, with too few pairs, if a child would have too few, or wholly to the right of a false positive rate.
+    """
 
     max_depth: int
     min_pairs_split: int
     min_pairs_leaf: int
+    focus_fpr: float | None = None
 
 
 def grow_tree(
@@ -55,13 +59,15 @@ def grow_tree(
     n_features = pairs.pair_map.n_features
     n_drawn = n_to_draw("max_features", max_features, n_features)
     coordinates = np.arange(len(pairs.pair_map))
-    level = [(0, 0, len(pairs), n_same)]
+    # Of each cell: its number, its segment, its same pairs, and the different pairs that are more similar than it.
+    level = [(0, 0, len(pairs), n_same, 0)]
+    most_before = len(pairs) if limits.focus_fpr is None else limits.focus_fpr * (len(pairs) - n_same)
     for _ in range(limits.max_depth):
         children = []
-        for number, start, stop, n_same in level:
+        for number, start, stop, n_same, n_before in level:
             n_pairs = stop - start
             n_different = n_pairs - n_same
-            if n_pairs < limits.min_pairs_split or n_same == 0 or n_different == 0:
+            if n_pairs < limits.min_pairs_split or n_same == 0 or n_different == 0 or n_before >= most_before:
                 continue
             if n_drawn < n_features:
                 coordinates = pairs.pair_map.of_features(rng.choice(n_features, n_drawn, replace=False))
@@ -75,8 +81,12 @@ def grow_tree(
             if not gains or min(n_inside, n_pairs - n_inside) < limits.min_pairs_leaf:
                 continue
             middle = pairs.partition(start, stop, split.inside)
-            inside, outside = builder.split(number, split.region, n_same_inside, n_inside - n_same_inside)
-            children += [(inside, start, middle, n_same_inside), (outside, middle, stop, n_same - n_same_inside)]
+            n_different_inside = n_inside - n_same_inside
+            inside, outside = builder.split(number, split.region, n_same_inside, n_different_inside)
+            children += [
+                (inside, start, middle, n_same_inside, n_before),
+                (outside, middle, stop, n_same - n_same_inside, n_before + n_different_inside),
+            ]
         level = children
     return builder.freeze()
 

@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._checks import check_integer
-from simtree.estimators import SimilarityTree
+from simtree.estimators import SimilarityTree, TreeLearner
+from simtree.explanation import Explanation
 from simtree.metrics import Roc, roc_curve
+from simtree.pruning import PruningPath
 from simtree.regions import INSIDE, OUTSIDE, AxisRegion, Region
 from simtree.rules import describe_region, inside_paths
 from simtree.similarity import Similarity
 from simtree.tree import RankTree
 
-__all__ = ["RocDisplay", "TreeDisplay"]
+__all__ = ["ExplanationDisplay", "PruningDisplay", "RocDisplay", "TreeDisplay"]
 
 # Orange to white to blue: told apart with any colour vision, and light enough for black text.
 PALETTE = ("#e08214", "#fbd9a9", "#f7f7f7", "#b5d5ea", "#4a9bcf")
@@ -369,6 +371,136 @@ class RocDisplay(_Display):
         self.chance_.set_data(diagonal, diagonal)
         ax.set(xlim=(left, right), ylim=(-0.01, 1.01), xlabel="False positive rate", ylabel="True positive rate")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
+
+
+class ExplanationDisplay(_Display):
+    """What each feature added to the score of a pair, as bars: to the right for alike, to the left for unlike.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain_pair` returns.
+    max_features : int, default=15
+        How many features are shown, those that said most; the others are summed up in one bar.
+
+    Attributes
+    ----------
+    ax_, figure_, bars_
+        Where it was last drawn, and the bars.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from simtree import SimilarityTree
+    >>> X, y = [[0.0, 5.0], [0.1, 3.0], [1.0, 4.0], [1.1, 6.0]], [0, 0, 1, 1]
+    >>> tree = SimilarityTree(max_depth=1, splitter="cut").fit(X, y)
+    >>> display = ExplanationDisplay.from_estimator(tree, X[0], X[2])
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['x0: 0, 1', 'x1: 5, 4']
+    """
+
+    def __init__(self, explanation: Explanation, *, max_features: int = 15) -> None:
+        check_integer("max_features", max_features, 1)
+        self.explanation = explanation
+        self.max_features = max_features
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: TreeLearner,
+        x: ArrayLike,
+        x2: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        max_features: int = 15,
+        ax: Any = None,
+    ) -> Self:
+        """Draw why a fitted similarity gives the pair (x, x2) its score.
+
+        Parameters
+        ----------
+        estimator : SimilarityTree or SimilarityForest
+            Fitted.
+        x, x2 : array-like of shape (n_features,)
+            The two points.
+        feature_names, max_features, ax
+            As in `explain_pair`, `ExplanationDisplay` and `plot`.
+        """
+        return cls(estimator.explain_pair(x, x2, feature_names=feature_names), max_features=max_features).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the bars on ``ax``, which is cleared, or in a new figure."""
+        why = self.explanation
+        shown, rest = np.split(why.order(), [self.max_features])
+        added = why.contributions[shown]
+        labels = [f"{_shorten(why.feature_names[j], 30)}: {why.x[j]:.4g}, {why.x2[j]:.4g}" for j in shown]
+        if len(rest):
+            added = np.append(added, why.contributions[rest].sum())
+            labels.append(f"{len(rest)} more features")
+        ax = self._take_axes(ax, figsize=(6.4, 1.2 + 0.3 * len(labels)), layout="constrained")
+        ax.clear()
+        place = np.arange(len(labels))
+        self.bars_ = ax.barh(place, added, color=[PALETTE[-1] if value >= 0.0 else PALETTE[0] for value in added])
+        ax.set_yticks(place, labels)
+        ax.invert_yaxis()
+        ax.axvline(0.0, color=FAINT, lw=0.8)
+        ax.set(xlabel="contribution to the score", title=f"score {why.score:.4g}, of any pair {why.base:.4g}")
+        return self
+
+
+class PruningDisplay(_Display):
+    """Training AUC and number of terminal cells of the nested subtrees of a tree, against the penalty.
+
+    Parameters
+    ----------
+    path : PruningPath
+        What `cost_complexity_path` returns.
+    chosen : float, optional
+        The penalty that was used, marked by a line.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, cells_ax_, cells_line_
+        Where it was last drawn, the line of the AUC, the second axis and its line.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from simtree import SimilarityTree
+    >>> tree = SimilarityTree(max_depth=3, splitter="cut").fit([[0.0], [0.3], [0.2], [1.1]], [0, 0, 1, 1])
+    >>> PruningDisplay.from_estimator(tree).ax_.get_ylabel()
+    'AUC on training pairs'
+    """
+
+    def __init__(self, path: PruningPath, *, chosen: float | None = None) -> None:
+        self.path = path
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(cls, estimator: SimilarityTree, *, ax: Any = None) -> Self:
+        """Draw the path of a fitted tree, as it was grown, and the penalty it was pruned with."""
+        return cls(estimator.cost_complexity_path(), chosen=estimator.prune_penalty_ or None).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on ``ax``, or in a new figure."""
+        ax = self._take_axes(ax, figsize=(5.6, 4.0), layout="constrained")
+        # A penalty of zero has no place on a logarithmic axis: it stands a decade to the left of the smallest other.
+        positive = self.path.penalties[self.path.penalties > 0.0]
+        first = positive.min() / 10 if len(positive) else 1e-6
+        penalties = np.append(np.maximum(self.path.penalties, first), max(first, self.path.penalties[-1]) * 2)
+        style = {"drawstyle": "steps-post"}
+        (self.line_,) = ax.plot(penalties, np.append(self.path.aucs, self.path.aucs[-1]), color=INK, **style)
+        self.cells_ax_ = ax.twinx()
+        leaves = np.append(self.path.n_leaves, self.path.n_leaves[-1])
+        (self.cells_line_,) = self.cells_ax_.plot(penalties, leaves, color=PALETTE[0], **style)
+        self.cells_ax_.set_yscale("log")
+        self.cells_ax_.set_ylabel("terminal cells", color=PALETTE[0])
+        ax.set(xscale="log", xlabel="penalty (AUC a terminal cell must be worth)", ylabel="AUC on training pairs")
+        if self.chosen is not None:
+            ax.axvline(self.chosen, color=FAINT, ls=":", lw=1.2)
+        return self
 
 
 def _main_test(region: Region) -> tuple[Region, int]:

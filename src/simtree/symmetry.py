@@ -116,11 +116,15 @@ class CoordinateSet:
         features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
         return [KINDS[kind].label.format(name) for kind in self.kinds for name in features]
 
-    def values(self, pairs: PointPairs) -> NDArray[np.float64]:
-        """Dense ``(n_pairs, n_coordinates)`` matrix of the scaled coordinates (for the pairs of one cell, never for all)."""
+    def plain_values(self, pairs: PointPairs) -> NDArray[np.float64]:
+        """Dense ``(n_coordinates, n_pairs)`` matrix of the coordinates as trees compare them."""
         plain = np.empty((len(self), pairs.n_pairs))
         kernels.fill_values(*pairs, self.kind_codes, self.features, plain)
-        return np.ascontiguousarray((plain * self.scales[:, None]).T)
+        return plain
+
+    def values(self, pairs: PointPairs) -> NDArray[np.float64]:
+        """Dense ``(n_pairs, n_coordinates)`` matrix of the scaled coordinates (for the pairs of one cell, never for all)."""
+        return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
 
 
 def pair_features(pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum")) -> NDArray[np.float64]:
