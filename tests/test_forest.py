@@ -321,6 +321,67 @@ def test_a_bag_without_pairs_is_drawn_again_or_refused():
         small(max_samples=1).fit(X, y)
 
 
+# Refilling
+
+
+def test_second_half_of_the_trees_is_grown_on_hard_pairs(blobs, monkeypatch):
+    """Its pairs have a score, by the first half, as high as the highest twentieth of different pairs; both kinds are there."""
+    X, y = blobs
+    seen = []
+    original = Recipe.grow
+
+    def watch(self, points, pairs, rng):
+        seen.append(pairs)
+        return original(self, points, pairs, rng)
+
+    monkeypatch.setattr(Recipe, "grow", watch)
+    forest = small(n_estimators=8, refill=True, refill_budget=4000, focus_fpr=0.2, bootstrap=False).fit(X, y)
+    first = small(n_estimators=4, bootstrap=False, focus_fpr=0.2).fit(X, y)
+    assert all(same_tree(a, b) for a, b in zip(first.trees_, forest.trees_[:4], strict=True))
+    i, j = np.triu_indices(len(X), 1)
+    different = first.pair_score(np.column_stack([i, j]), X)[y[i] != y[j]]
+    for pairs in seen[4:8]:
+        scores = first.pair_score(np.column_stack([pairs.first, pairs.second]), X)
+        assert scores.min() >= np.quantile(different, 0.75)
+        assert 0.1 < pairs.same.mean() < 0.97
+        np.testing.assert_array_equal(y[pairs.first] == y[pairs.second], pairs.same)
+        assert len(pairs) <= 800
+
+
+def test_score_is_the_sum_of_the_two_halves(blobs):
+    X, y = blobs
+    forest = small(n_estimators=7, refill=True, focus_fpr=0.2).fit(X, y)
+    rows = np.column_stack([np.arange(50), np.arange(50, 100)])
+    cells = forest.apply(rows, X)
+    said = np.array([tree.llr[column] for tree, column in zip(forest.trees_, cells.T, strict=True)])
+    np.testing.assert_allclose(forest.pair_score(rows, X), said[:4].mean(axis=0) + said[4:].mean(axis=0), rtol=1e-9)
+    why = forest.explain_pair(X[0], X[50])
+    assert why.contributions.sum() == pytest.approx(forest.pair_score(rows[:1], X)[0])
+
+
+def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs):
+    X, y = blobs
+    forest = small(n_estimators=60, refill=True, focus_fpr=0.2, oob_score=True).fit(X, y)
+    assert 0.6 < forest.oob_score_ < forest.auc_
+    again = small(n_estimators=60, refill=True, focus_fpr=0.2, oob_score=True, n_jobs=2).fit(X, y)
+    assert again.oob_score_ == forest.oob_score_
+    assert all(same_tree(a, b) for a, b in zip(forest.trees_, again.trees_, strict=True))
+
+
+@pytest.mark.parametrize("data", ["pairs", "warm"])
+def test_refill_needs_labelled_points_and_one_go(blobs, data):
+    X, y = blobs
+    if data == "pairs":
+        drawn = PairSampler(y).draw(500, np.random.default_rng(0))
+        arguments = {"X": X, "y": drawn.same, "pairs": np.column_stack([drawn.first, drawn.second])}
+        forest = small(refill=True)
+    else:
+        arguments = {"X": X, "y": y}
+        forest = small(refill=True, warm_start=True).fit(X, y).set_params(n_estimators=8)
+    with pytest.raises(ValueError, match="refill=True draws pairs of labelled points"):
+        forest.fit(**arguments)
+
+
 # Importances
 
 
@@ -345,6 +406,8 @@ def test_importances(blobs):
         ({"max_samples": 0.5, "bootstrap": False}, ValueError, "max_samples=0.5 needs bags"),
         ({"max_samples": 0}, ValueError, "max_samples=0"),
         ({"max_depth": 60}, ValueError, "max_depth=60"),
+        ({"refill": True, "aggregation": "mean_rank"}, ValueError, "refill=True adds evidence, but aggregation='mean_rank'"),
+        ({"refill_budget": 1}, ValueError, "refill_budget=1"),
     ],
 )
 def test_bad_parameters(blobs, parameters, error, message):

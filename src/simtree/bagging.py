@@ -70,6 +70,8 @@ class Task:
     bag: Bag
     entropy: tuple[int, ...]
     number: int
+    most_pairs: int | None = None
+    """Of more given pairs that many are drawn."""
 
     def rng(self) -> np.random.Generator:
         """The tree's own randomness, whoever grows it and whenever."""
@@ -79,7 +81,8 @@ class Task:
         """The tree."""
         rng = self.rng()
         bagged, _ = self.bag.draw(source, rng)
-        return self.recipe.grow(points, self.recipe.draw(bagged, rng), rng)
+        pairs = self.recipe.draw(bagged, rng)
+        return self.recipe.grow(points, pairs if self.most_pairs is None else pairs.some(self.most_pairs, rng), rng)
 
     def in_bag(self, source: IndexPairs | PairSampler) -> NDArray[np.bool_]:
         """Which points the tree may have seen, found again from its seed."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -58,7 +59,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         Whether to score pairs by the trees that saw neither of their points (or classes).
     coordinates, n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
         Pairs; ``n_pairs`` is that of one tree.
-    min_pairs_split, min_pairs_leaf, focus_fpr, max_features, max_bins, preprocessor : see `SimilarityTree`
+    min_pairs_split, min_pairs_leaf, focus_fpr : see `SimilarityTree`
+        Growing.
+    refill : bool, default=False
+        Whether the second half of the trees is grown on fresh pairs that the first half finds hard: those with a score as high
+        as the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum of the two halves' averages.
+        For labelled points and ``aggregation="llr"``.
+    refill_budget : int or None, default=None
+        How many pairs are scored to find hard ones; None is 20 times ``n_pairs``.
+    max_features, max_bins, preprocessor : see `SimilarityTree`
         Growing.
     n_jobs : int or None, default=None
         Trees grown, and blocks of pairs scored, at one time. The result does not depend on it.
@@ -114,6 +123,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         min_pairs_split: int = 2,
         min_pairs_leaf: int = 1,
         focus_fpr: float | None = None,
+        refill: bool = False,
+        refill_budget: int | None = None,
         max_features: int | float | None = None,
         max_bins: int | None = 255,
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
@@ -137,6 +148,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.min_pairs_split = min_pairs_split
         self.min_pairs_leaf = min_pairs_leaf
         self.focus_fpr = focus_fpr
+        self.refill = refill
+        self.refill_budget = refill_budget
         self.max_features = max_features
         self.max_bins = max_bins
         self.preprocessor = preprocessor
@@ -172,14 +185,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                     f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
                     "with warm_start=True it can only grow."
                 )
+            if self.refill and (trees or not isinstance(source, PairSampler)):
+                raise ValueError(
+                    "refill=True draws pairs of labelled points that the first trees find hard; "
+                    "set refill=False with given pairs, and to go on with warm_start."
+                )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
             tasks = [Task(recipe, bag, self._entropy, number) for number in range(self.n_estimators)]
-            missing = tasks[len(trees) :]
-            grown = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-                delayed(task.grow)(points, source) for task in missing
-            )
-            trees += reported(grown, self, n_steps=len(missing), what="growing trees", verbose=self.verbose)
+            grown = self._grow(tasks[len(trees) :], points, source)
+            trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
             self.trees_ = trees
             self.max_depth_ = recipe.limits.max_depth
             self._evaluate(points, source, tasks)
@@ -213,25 +228,65 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             raise ValueError("aggregation='median_rank': a median is no sum over trees; explain with another aggregation.")
         return self.trees_, self._values()
 
+    def _grow(self, tasks: list[Task], points: NDArray[Any], source: IndexPairs | PairSampler) -> Iterator[RankTree]:
+        """The trees in order; with refill the second half of them on pairs that the first half finds hard."""
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        n_first = -(-len(tasks) // 2) if self.refill else len(tasks)
+        first = []
+        for tree in parallel(delayed(task.grow)(points, source) for task in tasks[:n_first]):
+            first.append(tree)
+            yield tree
+        if self.refill and isinstance(source, PairSampler):
+            hard = self._hard_pairs(first, points, source, tasks[0])
+            later = [replace(task, most_pairs=self.n_pairs) for task in tasks[n_first:]]
+            yield from parallel(delayed(task.grow)(points, hard) for task in later)
+
+    def _hard_pairs(self, trees: list[RankTree], points: NDArray[Any], source: PairSampler, task: Task) -> IndexPairs:
+        """Fresh pairs whose score, by some trees, is that of the most similar different pairs.
+
+        What is easy was learned already; among what is left both kinds of pair are about as many.
+        """
+        focus = 0.05 if self.focus_fpr is None else self.focus_fpr
+        n_pairs = source.n_pairs if self.n_pairs is None else self.n_pairs
+        budget = 20 * n_pairs if self.refill_budget is None else self.refill_budget
+        rng = np.random.default_rng(np.random.SeedSequence(self._entropy))
+        candidates = source.draw(
+            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.recipe.same_weighting
+        )
+        values = [tree.llr for tree in trees]
+        pairs = PointPairs(points, points, candidates.first, candidates.second)
+        scores = self._fill_blocks(lambda part: mean_values(trees, values, part), pairs)
+        hard = candidates.take(scores >= np.quantile(scores[~candidates.same], 1.0 - focus))
+        if not hard.has_both_kinds:
+            raise ValueError(
+                f"refill=True found hard pairs of one kind only among {len(candidates)} candidates; "
+                "raise refill_budget or focus_fpr."
+            )
+        return hard
+
+    def _stages(self) -> list[slice]:
+        """Trees that are averaged with one another; the averages are added."""
+        half = -(-len(self.trees_) // 2)
+        return [slice(0, half), slice(half, None)] if self.refill and len(self.trees_) > 1 else [slice(None)]
+
     def _values(self) -> list[NDArray[np.float64]]:
-        """What each tree says of a pair, by cell."""
-        return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
+        """What each tree says of a pair, by cell; the mean over trees is the score."""
+        if self.aggregation != "llr":
+            return [tree.mean_ranks for tree in self.trees_]
+        n = len(self.trees_)
+        return [tree.llr * (n / len(self.trees_[stage])) for stage in self._stages() for tree in self.trees_[stage]]
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
-        scores = np.zeros(pairs.n_pairs)
         values = self._values()
-        # Few pairs at a time: their rows stay in cache while all trees look at them.
-        for start in range(0, pairs.n_pairs, FEW):
-            part = pairs.take(slice(start, start + FEW))
-            if self.aggregation == "median_rank":
-                said = np.zeros((len(self.trees_), part.n_pairs))
-                for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
-                    tree.add_values(part, of_cells, row)
-                scores[start : start + FEW] = np.median(said, axis=0)
-            else:
-                for tree, of_cells in zip(self.trees_, values, strict=True):
-                    tree.add_values(part, of_cells, scores[start : start + FEW])
-        return scores if self.aggregation == "median_rank" else scores / len(self.trees_)
+        if self.aggregation != "median_rank":
+            return mean_values(self.trees_, values, pairs)
+        scores = np.empty(pairs.n_pairs)
+        for rows in few_at_a_time(pairs.n_pairs):
+            said = np.zeros((len(self.trees_), len(scores[rows])))
+            for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
+                tree.add_values(pairs.take(rows), of_cells, row)
+            scores[rows] = np.median(said, axis=0)
+        return scores
 
     def _greatest_score(self) -> float:
         best = [of_cells.max() for of_cells in self._values()]
@@ -242,6 +297,12 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         check_integer("n_estimators", self.n_estimators, 1)
         check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
         check_choice("bag", self.bag, ("points", "classes"))
+        if self.refill_budget is not None:
+            check_integer("refill_budget", self.refill_budget, 2)
+        if self.refill and self.aggregation != "llr":
+            raise ValueError(
+                f"refill=True adds evidence, but aggregation={self.aggregation!r} gives ranks; set aggregation='llr'."
+            )
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score=True needs bags; set bootstrap=True.")
         if self.max_samples is not None and not self.bootstrap:
@@ -273,7 +334,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _evaluate(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> None:
         """Curves and threshold of the grown forest."""
         rng = np.random.default_rng(0)
-        sample = source.draw(TRAINING_SAMPLE, rng) if isinstance(source, PairSampler) else _some(source, TRAINING_SAMPLE, rng)
+        sample = source.draw(TRAINING_SAMPLE, rng) if isinstance(source, PairSampler) else source.some(TRAINING_SAMPLE, rng)
         scores = self._score_blocks(PointPairs(points, points, sample.first, sample.second))
         self._training_roc = roc_curve(scores, sample.same)
         if self.oob_score:
@@ -284,16 +345,18 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _out_of_bag_roc(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> Roc:
         """Curve of pairs scored by the trees that saw neither unit of them."""
         rng = np.random.default_rng(1)
-        index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else _some(source, OOB_PAIRS, rng)
+        index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else source.some(OOB_PAIRS, rng)
         bags, values = [task.in_bag(source) for task in tasks], self._values()
         average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
+        stages = self._stages()
         scores = np.full(len(index), np.nan)
-        for start in range(0, len(index), FEW):
-            rows = slice(start, start + FEW)
+        for rows in few_at_a_time(len(index)):
             pairs = PointPairs(points, points, index.first[rows], index.second[rows])
             said = out_of_bag_values(self.trees_, values, bags, pairs)
-            left_out = np.flatnonzero(~np.isnan(said).all(axis=0))
-            scores[start + left_out] = average(said[:, left_out], axis=0)
+            parts = [said[stage] for stage in stages]
+            left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
+            # A value counts as often as its stage has trees less than all: see _values.
+            scores[rows.start + left_out] = np.mean([average(part[:, left_out], axis=0) for part in parts], axis=0)
         known = ~np.isnan(scores)
         if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
             raise ValueError(
@@ -303,6 +366,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         return roc_curve(scores[known], index.same[known])
 
 
-def _some(pairs: IndexPairs, n: int, rng: np.random.Generator) -> IndexPairs:
-    """All pairs, or n of them."""
-    return pairs if len(pairs) <= n else pairs.take(rng.choice(len(pairs), n, replace=False))
+def few_at_a_time(n: int) -> Iterator[slice]:
+    """Blocks of a range, so small that the rows of a block of pairs stay in cache while all trees look at them."""
+    return (slice(start, min(start + FEW, n)) for start in range(0, n, FEW))
+
+
+def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
+    """Mean over trees of the values of the terminal cells of each pair."""
+    total = np.zeros(pairs.n_pairs)
+    for rows in few_at_a_time(pairs.n_pairs):
+        part = pairs.take(rows)
+        for tree, of_cells in zip(trees, values, strict=True):
+            tree.add_values(part, of_cells, total[rows])
+    return total / len(trees)

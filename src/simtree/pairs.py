@@ -35,6 +35,10 @@ class IndexPairs:
         """Some of the pairs, by number or by mask."""
         return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
 
+    def some(self, most: int, rng: np.random.Generator) -> IndexPairs:
+        """All pairs, or that many of them drawn without replacement."""
+        return self if len(self) <= most else self.take(rng.choice(len(self), most, replace=False))
+
     def among(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
         """The pairs of some points (a mask) only, or None if pairs of a kind are lacking."""
         pairs = self.take(chosen[self.first] & chosen[self.second])
@@ -91,6 +95,11 @@ class PairSampler:
         if self.n_same_pairs == 0:
             raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
 
+    @property
+    def n_pairs(self) -> int:
+        """How many unordered pairs exist."""
+        return self.n_same_pairs + self.n_different_pairs
+
     def among(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
         """A sampler of the pairs of some points (a mask) only, or None if pairs of a kind are lacking.
 
@@ -132,7 +141,7 @@ class PairSampler:
         """
         check_drawing(n_pairs, positive_fraction, same_weighting)
         by_identity = same_weighting == "identities"
-        n_all = self.n_same_pairs + self.n_different_pairs
+        n_all = self.n_pairs
         if (n_pairs is None or n_pairs >= n_all) and not by_identity:
             return self.all_pairs()
         n_pairs = n_all if n_pairs is None else n_pairs

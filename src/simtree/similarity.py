@@ -151,11 +151,15 @@ class Similarity(BaseEstimator, ABC):
 
     def _score_blocks(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Scores of many pairs, in threads."""
+        return self._fill_blocks(self._score_pairs, pairs)
+
+    def _fill_blocks(self, score: Callable[[PointPairs], NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
+        """What a function says of many pairs, in threads."""
         scores = np.empty(pairs.n_pairs)
 
         def fill(start: int) -> None:
             rows = slice(start, start + BLOCK)
-            scores[rows] = self._score_pairs(pairs.take(rows))
+            scores[rows] = score(pairs.take(rows))
 
         self._in_threads(fill, pairs.n_pairs)
         return scores
