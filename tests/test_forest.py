@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import joblib
 import numpy as np
@@ -422,3 +424,21 @@ def test_training_curve_and_threshold(blobs):
     i, j = np.triu_indices(len(X), 1)
     assert forest.auc_ == pytest.approx(roc_curve(scores, y[i] == y[j]).auc(), abs=1e-12)  # few points: all pairs
     assert small(oob_score=True, n_estimators=20).fit(X, y).oob_score_ < small(n_estimators=20).fit(X, y).auc_
+
+
+def test_a_bar_is_drawn_on_a_terminal(blobs):
+    """With rich, on a pseudo-terminal: the bar is there, and says how many trees are done."""
+    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
+    pytest.importorskip("rich")
+    code = (
+        "import numpy as np, simtree;"
+        "X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3;"
+        "simtree.SimilarityForest(n_estimators=3, max_depth=2, n_pairs=100, verbose=1).fit(X, y)"
+    )
+    terminal, other_end = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], stderr=other_end, check=True)
+    os.close(other_end)
+    said = os.read(terminal, 100_000).decode()
+    os.close(terminal)
+    assert "growing trees" in said
+    assert "100%" in said
