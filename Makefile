@@ -12,7 +12,7 @@ export SIMTREE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test check format lint types unit kernels bench-tree clean
+.PHONY: help demo test check format lint types unit kernels oldest bench-tree clean
 
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +42,19 @@ kernels: $(VENV)/test.stamp    ## the kernel tests twice more: interpreted, and 
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/test_kernels.py
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernel tests/test_kernels.py
 
+# The oldest versions that pyproject.toml allows. Their scikit-learn hands pytest a generator, which pytest now warns of.
+OLDEST := numpy==2.0.* scipy==1.13.* scikit-learn==1.6.* numba==0.61.* joblib==1.3.*
+
+oldest: ## the tests with the oldest versions that are allowed, in an environment of their own
+	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
+	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
+
 bench-tree: $(VENV)/test.stamp    ## one tree beside scikit-learn's (needs SIMTREE_DATA)
 	$(BIN)/python benchmarks/bench_tree.py --out results
 
 clean:            ## remove what these commands made
-	rm -rf $(VENV) demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/%.stamp: pyproject.toml
