@@ -363,9 +363,11 @@ def test_score_is_the_sum_of_the_two_halves(blobs):
 
 def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs):
     X, y = blobs
-    forest = small(n_estimators=60, refill=True, focus_fpr=0.2, oob_score=True).fit(X, y)
+    forest = small(n_estimators=61, refill=True, focus_fpr=0.2, oob_score=True).fit(X, y)
     assert 0.6 < forest.oob_score_ < forest.auc_
-    again = small(n_estimators=60, refill=True, focus_fpr=0.2, oob_score=True, n_jobs=2).fit(X, y)
+    # The scale of the sum is that of the scores: the threshold chosen on it serves both.
+    assert np.isclose(forest.oob_roc_.thresholds[1], forest.roc_.thresholds[1], rtol=0.5)
+    again = small(n_estimators=61, refill=True, focus_fpr=0.2, oob_score=True, n_jobs=2).fit(X, y)
     assert again.oob_score_ == forest.oob_score_
     assert all(same_tree(a, b) for a, b in zip(forest.trees_, again.trees_, strict=True))
 
@@ -382,6 +384,11 @@ def test_refill_needs_labelled_points_and_one_go(blobs, data):
         forest = small(refill=True, warm_start=True).fit(X, y).set_params(n_estimators=8)
     with pytest.raises(ValueError, match="refill=True draws pairs of labelled points"):
         forest.fit(**arguments)
+    if data == "warm":
+        before = forest.pairwise_score(X[:9])
+        with pytest.raises(ValueError, match="to go on with warm_start"):
+            forest.set_params(refill=False).fit(**arguments)
+        np.testing.assert_array_equal(forest.pairwise_score(X[:9]), before)  # a parameter set later changes no fitted forest
 
 
 # Importances

@@ -82,6 +82,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     ----------
     trees_ : list of RankTree
         The grown trees.
+    refilled_ : bool
+        Whether the second half of the trees was grown on hard pairs.
     oob_score_, oob_roc_
         AUC and curve of out-of-bag scores, if asked for.
     threshold_ : float
@@ -103,6 +105,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     """
 
     trees_: list[RankTree]
+    refilled_: bool
     _entropy: tuple[int, ...]
 
     def __init__(
@@ -185,7 +188,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                     f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
                     "with warm_start=True it can only grow."
                 )
-            if self.refill and (trees or not isinstance(source, PairSampler)):
+            if (trees and (self.refill or self.refilled_)) or (self.refill and not isinstance(source, PairSampler)):
                 raise ValueError(
                     "refill=True draws pairs of labelled points that the first trees find hard; "
                     "set refill=False with given pairs, and to go on with warm_start."
@@ -196,6 +199,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             grown = self._grow(tasks[len(trees) :], points, source)
             trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
             self.trees_ = trees
+            self.refilled_ = self.refill
             self.max_depth_ = recipe.limits.max_depth
             self._evaluate(points, source, tasks)
         return self
@@ -267,14 +271,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _stages(self) -> list[slice]:
         """Trees that are averaged with one another; the averages are added."""
         half = -(-len(self.trees_) // 2)
-        return [slice(0, half), slice(half, None)] if self.refill and len(self.trees_) > 1 else [slice(None)]
+        return [slice(0, half), slice(half, None)] if self.refilled_ and len(self.trees_) > 1 else [slice(None)]
+
+    def _said(self) -> list[NDArray[np.float64]]:
+        """What each tree says of a pair, by cell."""
+        return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
 
     def _values(self) -> list[NDArray[np.float64]]:
-        """What each tree says of a pair, by cell; the mean over trees is the score."""
-        if self.aggregation != "llr":
-            return [tree.mean_ranks for tree in self.trees_]
-        n = len(self.trees_)
-        return [tree.llr * (n / len(self.trees_[stage])) for stage in self._stages() for tree in self.trees_[stage]]
+        """The same, so scaled that the mean over all trees is the sum of the averages of the stages."""
+        said, n = self._said(), len(self.trees_)
+        return [of_cells * (n / len(said[stage])) for stage in self._stages() for of_cells in said[stage]]
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         values = self._values()
@@ -346,7 +352,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """Curve of pairs scored by the trees that saw neither unit of them."""
         rng = np.random.default_rng(1)
         index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else source.some(OOB_PAIRS, rng)
-        bags, values = [task.in_bag(source) for task in tasks], self._values()
+        bags, values = [task.in_bag(source) for task in tasks], self._said()
         average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
         stages = self._stages()
         scores = np.full(len(index), np.nan)
@@ -355,8 +361,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             said = out_of_bag_values(self.trees_, values, bags, pairs)
             parts = [said[stage] for stage in stages]
             left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
-            # A value counts as often as its stage has trees less than all: see _values.
-            scores[rows.start + left_out] = np.mean([average(part[:, left_out], axis=0) for part in parts], axis=0)
+            scores[rows.start + left_out] = np.sum([average(part[:, left_out], axis=0) for part in parts], axis=0)
         known = ~np.isnan(scores)
         if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
             raise ValueError(
