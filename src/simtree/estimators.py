@@ -282,19 +282,13 @@ class SimilarityTree(TreeLearner):
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             index = recipe.draw(source, rng)
             grown = recipe.grow(points, index, rng)
-            self._pruning_path = pruning_path(grown)
             self.prune_penalty_ = float(self.prune_penalty)
             if self.prune == "cv":
-                units = self._units(points, source, groups, pairs)
+                folds = fold_numbers(self._units(points, source, groups, pairs), source, self.cv, rng)
                 self.prune_penalty_ = choose_penalty(
-                    recipe,
-                    points,
-                    source,
-                    fold_numbers(units, source, self.cv, rng),
-                    self._pruning_path,
-                    rng,
-                    n_jobs=self.n_jobs,
+                    recipe, points, source, folds, pruning_path(grown), rng, n_jobs=self.n_jobs
                 )
+            self._whole_path = pruning_path(grown) if self.prune_penalty_ > 0.0 else None
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown
             self.max_depth_ = recipe.limits.max_depth
             self.n_pairs_ = len(index)
@@ -324,7 +318,7 @@ class SimilarityTree(TreeLearner):
     def cost_complexity_path(self) -> PruningPath:
         """Penalties, training AUC and number of terminal cells of the nested subtrees of the tree as it was grown."""
         check_is_fitted(self)
-        return self._pruning_path
+        return pruning_path(self.tree_) if self._whole_path is None else self._whole_path
 
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
         """The terminal cell of each pair, as a row number of ``tree_.cells``; takes what `pair_score` takes."""

@@ -70,11 +70,14 @@ def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
 def pruning_path(tree: RankTree) -> PruningPath:
     """All subtrees that are best for some penalty."""
     critical = critical_penalties(tree)
-    steps = np.unique(critical[~np.isnan(critical)])
+    splits = np.flatnonzero(~np.isnan(critical))
+    splits = splits[np.argsort(critical[splits], kind="stable")]
+    steps = np.unique(critical[splits])
     penalties = np.concatenate([[0.0], steps]) if not len(steps) or steps[0] > 0.0 else steps
-    kept = [critical > penalty for penalty in penalties]
-    aucs = [0.5 + 0.5 * tree.cells.gain[splits].sum() for splits in kept]
-    return PruningPath(penalties, np.array(aucs), np.array([1 + np.count_nonzero(splits) for splits in kept]))
+    # Of the splits in the order in which they are undone, how many are undone at each penalty; and the gains of the others.
+    n_undone = np.searchsorted(critical[splits], penalties, side="right")
+    left = np.concatenate([np.cumsum(tree.cells.gain[splits][::-1])[::-1], [0.0]])
+    return PruningPath(penalties, 0.5 + 0.5 * left[n_undone], 1 + len(splits) - n_undone)
 
 
 def prune(tree: RankTree, penalty: float) -> RankTree:
