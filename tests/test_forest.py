@@ -186,16 +186,22 @@ def test_callbacks_of_scikit_learn_are_told(blobs):
 # Bags and out-of-bag figures
 
 
-def test_bags_are_sets_of_points_and_pairs_lie_within(blobs, monkeypatch):
-    X, y = blobs
-    seen = []
+@pytest.fixture
+def seen(monkeypatch):
+    """The pairs on which trees were grown, in order."""
+    pairs_of_trees = []
     original = Recipe.grow
 
     def watch(self, points, pairs, rng):
-        seen.append(pairs)
+        pairs_of_trees.append(pairs)
         return original(self, points, pairs, rng)
 
     monkeypatch.setattr(Recipe, "grow", watch)
+    return pairs_of_trees
+
+
+def test_bags_are_sets_of_points_and_pairs_lie_within(blobs, seen):
+    X, y = blobs
     forest = small(n_estimators=8).fit(X, y)
     sampler = PairSampler(y)
     for number, pairs in enumerate(seen):
@@ -303,7 +309,7 @@ def test_out_of_bag_of_given_pairs(blobs):
     assert 0.5 < by_people.oob_score_ <= 1
     with pytest.raises(ValueError, match="needs to know which points are the same: give groups, or row numbers of X"):
         small(oob_score=True).fit(X[rows], drawn.same)
-    with pytest.raises(ValueError, match="bag='classes' with given pairs needs groups"):
+    with pytest.raises(ValueError, match=r"bag='classes' needs to know which points are the same: give groups\."):
         small(bag="classes").fit(X, drawn.same, pairs=rows)
     with pytest.raises(ValueError, match="groups has shape"):
         small().fit(X, drawn.same, pairs=rows, groups=y[:5])
@@ -326,17 +332,9 @@ def test_a_bag_without_pairs_is_drawn_again_or_refused():
 # Refilling
 
 
-def test_second_half_of_the_trees_is_grown_on_hard_pairs(blobs, monkeypatch):
+def test_second_half_of_the_trees_is_grown_on_hard_pairs(blobs, seen):
     """Its pairs have a score, by the first half, as high as the highest twentieth of different pairs; both kinds are there."""
     X, y = blobs
-    seen = []
-    original = Recipe.grow
-
-    def watch(self, points, pairs, rng):
-        seen.append(pairs)
-        return original(self, points, pairs, rng)
-
-    monkeypatch.setattr(Recipe, "grow", watch)
     forest = small(n_estimators=8, refill=True, refill_budget=4000, focus_fpr=0.2, bootstrap=False).fit(X, y)
     first = small(n_estimators=4, bootstrap=False, focus_fpr=0.2).fit(X, y)
     assert all(same_tree(a, b) for a, b in zip(first.trees_, forest.trees_[:4], strict=True))
@@ -370,6 +368,28 @@ def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs):
     again = small(n_estimators=61, refill=True, focus_fpr=0.2, oob_score=True, n_jobs=2).fit(X, y)
     assert again.oob_score_ == forest.oob_score_
     assert all(same_tree(a, b) for a, b in zip(forest.trees_, again.trees_, strict=True))
+
+
+def test_bags_of_refilled_trees_are_found_again(seen):
+    """Bags of two draws of four classes, many of them drawn again: each tree's pairs lie in the bag found from its seed."""
+    y = np.repeat(np.arange(4), 10)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    forest = small(n_estimators=30, bag="classes", max_samples=2, refill=True, focus_fpr=0.8, n_pairs=60).fit(X, y)
+    sampler = PairSampler(y)
+    assert len(seen) == 30
+    for number, pairs in enumerate(seen):
+        inside = Task(None, Bag(sampler.classes, 2), forest._entropy, number).in_bag(sampler)
+        assert inside[pairs.first].all()
+        assert inside[pairs.second].all()
+
+
+def test_a_bag_without_hard_pairs_of_a_kind_is_refused():
+    """Drawing another bag would be wrong: it could not be found again, and out-of-bag figures would be false."""
+    y = np.repeat(np.arange(4), [3, 3, 12, 12])
+    X = np.random.default_rng(0).normal(size=(30, 2)) + y[:, None]
+    forest = small(n_estimators=30, bag="classes", max_samples=2, refill=True, focus_fpr=0.5, n_pairs=60)
+    with pytest.raises(ValueError, match="a bag holds hard pairs of one kind only; raise refill_budget or focus_fpr"):
+        forest.fit(X, y)
 
 
 @pytest.mark.parametrize("data", ["pairs", "warm"])

@@ -70,19 +70,24 @@ class Task:
     bag: Bag
     entropy: tuple[int, ...]
     number: int
-    most_pairs: int | None = None
-    """Of more given pairs that many are drawn."""
 
     def rng(self) -> np.random.Generator:
         """The tree's own randomness, whoever grows it and whenever."""
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(self.number,)))
 
-    def grow(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> RankTree:
-        """The tree."""
+    def grow(self, points: NDArray[Any], source: IndexPairs | PairSampler, hard: IndexPairs | None = None) -> RankTree:
+        """The tree; on those of the ``hard`` pairs that lie in its bag, if there are such.
+
+        The bag does not depend on ``hard``, so that `in_bag` finds it again.
+        """
         rng = self.rng()
-        bagged, _ = self.bag.draw(source, rng)
-        pairs = self.recipe.draw(bagged, rng)
-        return self.recipe.grow(points, pairs if self.most_pairs is None else pairs.some(self.most_pairs, rng), rng)
+        bagged, inside = self.bag.draw(source, rng)
+        if hard is None or inside is None:
+            return self.recipe.grow(points, self.recipe.draw(bagged, rng), rng)
+        pairs = hard.among(inside)
+        if pairs is None:
+            raise ValueError("refill=True: a bag holds hard pairs of one kind only; raise refill_budget or focus_fpr.")
+        return self.recipe.grow(points, pairs if self.recipe.n_pairs is None else pairs.some(self.recipe.n_pairs, rng), rng)
 
     def in_bag(self, source: IndexPairs | PairSampler) -> NDArray[np.bool_]:
         """Which points the tree may have seen, found again from its seed."""

@@ -124,6 +124,38 @@ class TreeLearner(Similarity):
         trees, values = self._trees_and_values()
         return explain(trees, values, pair.A[0].astype(np.float64), pair.A[1].astype(np.float64), self._names(feature_names))
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the AUC gain of all splits; sums to one (all zero if no split was made)."""
+        check_is_fitted(self)
+        gains = np.sum([tree.feature_gains() for tree in self._trees()], axis=0)
+        total = gains.sum()
+        return np.asarray(gains / total if total > 0.0 else gains, dtype=np.float64)
+
+    @abstractmethod
+    def _trees(self) -> list[RankTree]:
+        """The grown trees."""
+
+    def _units(
+        self,
+        points: NDArray[Any],
+        source: IndexPairs | PairSampler,
+        groups: ArrayLike | None,
+        pairs: ArrayLike | None,
+        *,
+        whole_classes: bool,
+        why: str,
+    ) -> NDArray[np.int64]:
+        """What bags and folds are made of, as a number for each point; ``why`` names the parameter that needs it."""
+        if groups is not None:
+            return group_numbers(groups, len(points))
+        if isinstance(source, PairSampler):
+            return source.classes if whole_classes else np.arange(len(points))
+        if pairs is None or whole_classes:
+            rest = "." if whole_classes else ", or row numbers of X as pairs."
+            raise ValueError(f"{why} needs to know which points are the same: give groups{rest}")
+        return np.arange(len(points))
+
     @abstractmethod
     def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
         """Trees, and the values of their cells, whose mean is the score."""
@@ -283,12 +315,11 @@ class SimilarityTree(TreeLearner):
             index = recipe.draw(source, rng)
             grown = recipe.grow(points, index, rng)
             self.prune_penalty_ = float(self.prune_penalty)
-            if self.prune == "cv":
-                folds = fold_numbers(self._units(points, source, groups, pairs), source, self.cv, rng)
-                self.prune_penalty_ = choose_penalty(
-                    recipe, points, source, folds, pruning_path(grown), rng, n_jobs=self.n_jobs
-                )
-            self._whole_path = pruning_path(grown) if self.prune_penalty_ > 0.0 else None
+            self._whole_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
+            if self._whole_path is not None and self.prune == "cv":
+                units = self._units(points, source, groups, pairs, whole_classes=self.open_set, why="prune='cv'")
+                folds = fold_numbers(units, source, self.cv, rng)
+                self.prune_penalty_ = choose_penalty(recipe, points, source, folds, self._whole_path, rng, n_jobs=self.n_jobs)
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown
             self.max_depth_ = recipe.limits.max_depth
             self.n_pairs_ = len(index)
@@ -306,14 +337,6 @@ class SimilarityTree(TreeLearner):
         """AUC on the training pairs: one half plus half the sum of the gains of all splits."""
         check_is_fitted(self)
         return float(0.5 + 0.5 * self.tree_.cells.gain.sum())
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the AUC gain; sums to one (all zero if no split was made)."""
-        check_is_fitted(self)
-        gains = self.tree_.feature_gains()
-        total = gains.sum()
-        return gains / total if total > 0.0 else gains
 
     def cost_complexity_path(self) -> PruningPath:
         """Penalties, training AUC and number of terminal cells of the nested subtrees of the tree as it was grown."""
@@ -347,20 +370,8 @@ class SimilarityTree(TreeLearner):
         check_real("prune_penalty", self.prune_penalty, 0.0, 1.0)
         check_integer("cv", self.cv, 2)
 
-    def _units(
-        self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, pairs: ArrayLike | None
-    ) -> NDArray[np.int64]:
-        """What folds are made of, as a number for each point."""
-        if groups is not None:
-            return group_numbers(groups, len(points))
-        if isinstance(source, PairSampler):
-            return source.classes if self.open_set else np.arange(len(points))
-        if pairs is None or self.open_set:
-            raise ValueError(
-                "prune='cv' needs to know which points are the same: give groups"
-                + ("." if self.open_set else ", or row numbers of X as pairs.")
-            )
-        return np.arange(len(points))
+    def _trees(self) -> list[RankTree]:
+        return [self.tree_]
 
     def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
         return [self.tree_], [self.tree_.scores]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from simtree._kernels.compilation import announced_compilation
 from simtree.bagging import Bag, Task, out_of_bag_values
 from simtree.estimators import TreeLearner
 from simtree.metrics import Roc, roc_curve, youden_threshold
-from simtree.pairs import IndexPairs, PairSampler, group_numbers
+from simtree.pairs import IndexPairs, PairSampler
 from simtree.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree.splitters import CartSplitter, Splitter
 from simtree.symmetry import PointPairs
@@ -181,7 +180,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             self._check_parameters()
             points, source = self._check_training(X, y, pairs)
             recipe = self._recipe(points, source)
-            bag = self._bag(points, source, groups, stacked=pairs is None and not isinstance(source, PairSampler))
+            bag = self._bag(points, source, groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
                 raise ValueError(
@@ -215,17 +214,13 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """AUC on a sample of training pairs."""
         return self.roc_.auc()
 
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the AUC gain, averaged over trees."""
-        check_is_fitted(self)
-        gains = np.sum([tree.feature_gains() for tree in self.trees_], axis=0)
-        return np.asarray(gains / max(gains.sum(), np.finfo(np.float64).tiny), dtype=np.float64)
-
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
         """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
         checked = self._check_pairs(pairs, X)
         return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _trees(self) -> list[RankTree]:
+        return self.trees_
 
     def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
         if self.aggregation == "median_rank":
@@ -242,8 +237,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             yield tree
         if self.refill and isinstance(source, PairSampler):
             hard = self._hard_pairs(first, points, source, tasks[0])
-            later = [replace(task, most_pairs=self.n_pairs) for task in tasks[n_first:]]
-            yield from parallel(delayed(task.grow)(points, hard) for task in later)
+            yield from parallel(delayed(task.grow)(points, source, hard) for task in tasks[n_first:])
 
     def _hard_pairs(self, trees: list[RankTree], points: NDArray[Any], source: PairSampler, task: Task) -> IndexPairs:
         """Fresh pairs whose score, by some trees, is that of the most similar different pairs.
@@ -317,23 +311,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
 
-    def _bag(self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, *, stacked: bool) -> Bag:
+    def _bag(
+        self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, pairs: ArrayLike | None
+    ) -> Bag:
         """How bags are drawn from these data."""
-        units: NDArray[np.int64] | None
-        if groups is not None:
-            units = group_numbers(groups, len(points))
-        elif isinstance(source, PairSampler):
-            units = source.classes if self.bag == "classes" else np.arange(len(points))
-        elif self.bag == "classes":
-            raise ValueError("bag='classes' with given pairs needs groups: the class of each point.")
-        elif self.oob_score:
-            if stacked:
-                raise ValueError(
-                    "oob_score=True needs to know which points are the same: give groups, or row numbers of X as pairs."
-                )
-            units = np.arange(len(points))
-        else:
-            units = None
+        classes = self.bag == "classes"
+        units: NDArray[np.int64] | None = None
+        # Otherwise given pairs are drawn themselves: it need not be known which of their points are the same.
+        if groups is not None or isinstance(source, PairSampler) or classes or self.oob_score:
+            why = "bag='classes'" if classes else "oob_score=True"
+            units = self._units(points, source, groups, pairs, whole_classes=classes, why=why)
         total = len(source) if units is None and isinstance(source, IndexPairs) else 1 + int(np.max(np.asarray(units)))
         return Bag(units, n_to_draw("max_samples", self.max_samples, total) if self.bootstrap else None)
 
