@@ -349,24 +349,42 @@ def test_square_is_the_oracle(seed, min_leaf, n_pairs):
 # route -----------------------------------------------------------------------------------------------
 
 
+def random_table(rng, n_nodes, n_features):
+    """A random table of tests with three exits; both answers of a test may lead to one place."""
+    coordinate = rng.integers(0, 2 * n_features, n_nodes)
+    later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
+    threshold = rng.integers(0, 6, n_nodes).astype(float)
+    nodes = route.Nodes(
+        (coordinate // n_features).astype(np.uint8),
+        (coordinate % n_features).astype(np.int32),
+        threshold,
+        *(np.array(s, np.int32) for s in later),
+    )
+    return nodes, (coordinate, threshold, *later)
+
+
 @given(seeds)
 @modest
 def test_route_walks_as_the_oracle(seed):
     rng = np.random.default_rng(seed)
     pair_array = random_pairs(rng, 25, 3, n_values=5)
-    n_nodes = 7
-    coordinate = rng.integers(0, 6, n_nodes)
-    later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
-    threshold = rng.integers(0, 6, n_nodes).astype(float)
-    nodes = route.Nodes(
-        (coordinate // 3).astype(np.uint8),
-        (coordinate % 3).astype(np.int32),
-        threshold,
-        *(np.array(s, np.int32) for s in later),
-    )
+    nodes, table = random_table(rng, 7, 3)
     exits = np.empty(25, np.int32)
     route.route_pairs(*as_rows(pair_array), nodes, 0, exits)
-    np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array), coordinate, threshold, *later))
+    np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array), *table))
+
+
+@given(seeds, st.sampled_from([(1, route.ROWS_OF_A_WALK + 1), (1, route.ROWS_OF_A_WALK), (25, 7), (2, 1)]))
+@modest
+def test_exit_values_are_those_of_the_oracle_by_walks_and_by_sweeps(seed, sizes):
+    n_pairs, n_nodes = sizes
+    rng = np.random.default_rng(seed)
+    pair_array = random_pairs(rng, n_pairs, 3, n_values=5)
+    nodes, table = random_table(rng, n_nodes, 3)
+    values, total = rng.normal(size=3), rng.normal(size=n_pairs)
+    expected = total + values[oracle.route(oracle.coordinates(pair_array), *table)]
+    route.add_exit_values(*as_rows(pair_array), nodes, values, total)
+    np.testing.assert_array_equal(total, expected)
 
 
 # the lanes have teeth --------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ import numpy as np
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import coordinate_value
 
+# About how many tests a pair meets in a deep tree.
+ROWS_OF_A_WALK = 32
+
 
 class Nodes(NamedTuple):
     """The columns of a table of tests. (Defined here because compiled code is cached with the names of its argument types.)"""
@@ -43,5 +46,47 @@ def route_pairs(A, B, first, second, nodes, entry, exits):
 @kernel
 def add_exit_values(A, B, first, second, nodes, values, total):
     """OUT ``total[p]``: grows by the value of the exit that pair p reaches from row 0."""
-    for p in range(first.shape[0]):
-        total[p] += values[walk(A[first[p]], B[second[p]], nodes, 0)]
+    # A sweep looks at all rows of the table, a walk at those that the pair meets.
+    if first.shape[0] * ROWS_OF_A_WALK < nodes.kind.shape[0]:
+        for p in range(first.shape[0]):
+            total[p] += values[walk(A[first[p]], B[second[p]], nodes, 0)]
+    else:
+        _sweep(A, B, first, second, nodes, values, total)
+
+
+@kernel
+def _sweep(A, B, first, second, nodes, values, total):
+    """The same, row of the table by row: each row sends the pairs that came to it on to one of two lists.
+
+    A walk waits for memory at each test to learn where the next one is; here the pairs of a row do not wait for one another.
+    The lists are chains: ``last[r]`` is the pair that came last to row r, or to exit r - n_rows, and ``before[p]`` the one
+    that came there before pair p.
+    """
+    n_rows = nodes.kind.shape[0]
+    last = np.full(n_rows + values.shape[0], -1, dtype=np.int32)
+    before = np.arange(-1, first.shape[0] - 1).astype(np.int32)
+    last[0] = first.shape[0] - 1
+    came = np.empty(2, dtype=np.int32)
+    for row in range(n_rows):
+        p = last[row]
+        if p < 0:
+            continue
+        kind, f, threshold = nodes.kind[row], nodes.feature[row], nodes.threshold[row]
+        le, gt = nodes.if_le[row], nodes.if_gt[row]
+        le = le if le >= 0 else n_rows - 1 - le
+        gt = gt if gt >= 0 else n_rows - 1 - gt
+        apart = np.int64(le != gt)  # where both answers lead to one place, all pairs join one list
+        came[0], came[1] = last[le], last[gt]
+        while p >= 0:
+            following = before[p]
+            value = coordinate_value(kind, np.float64(A[first[p], f]), np.float64(B[second[p], f]))
+            side = np.int64(value > threshold) & apart
+            before[p] = came[side]
+            came[side] = p
+            p = following
+        last[gt], last[le] = came[1], came[0]
+    for e in range(values.shape[0]):
+        p = last[n_rows + e]
+        while p >= 0:
+            total[p] += values[e]
+            p = before[p]
