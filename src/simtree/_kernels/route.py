@@ -66,7 +66,6 @@ def _sweep(A, B, first, second, nodes, values, total):
     last = np.full(n_rows + values.shape[0], -1, dtype=np.int32)
     before = np.arange(-1, first.shape[0] - 1).astype(np.int32)
     last[0] = first.shape[0] - 1
-    came = np.empty(2, dtype=np.int32)
     for row in range(n_rows):
         p = last[row]
         if p < 0:
@@ -75,16 +74,19 @@ def _sweep(A, B, first, second, nodes, values, total):
         le, gt = nodes.if_le[row], nodes.if_gt[row]
         le = le if le >= 0 else n_rows - 1 - le
         gt = gt if gt >= 0 else n_rows - 1 - gt
-        apart = np.int64(le != gt)  # where both answers lead to one place, all pairs join one list
-        came[0], came[1] = last[le], last[gt]
+        if le == gt:  # one list, not two copies of it
+            threshold = np.inf
+        last_le, last_gt = last[le], last[gt]
         while p >= 0:
             following = before[p]
-            value = coordinate_value(kind, np.float64(A[first[p], f]), np.float64(B[second[p], f]))
-            side = np.int64(value > threshold) & apart
-            before[p] = came[side]
-            came[side] = p
+            above = coordinate_value(kind, np.float64(A[first[p], f]), np.float64(B[second[p], f])) > threshold
+            # Choices without jumps: which way a pair goes cannot be foreseen.
+            before[p] = last_gt if above else last_le
+            last_gt = p if above else last_gt
+            last_le = last_le if above else p
             p = following
-        last[gt], last[le] = came[1], came[0]
+        last[gt] = last_gt
+        last[le] = last_le
     for e in range(values.shape[0]):
         p = last[n_rows + e]
         while p >= 0:
