@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_tree import write_atomically
 from simtree import SimilarityTree
+from simtree._files import write_atomically
 from simtree.datasets import make_tree_law
 from simtree.metrics import roc_curve
 

@@ -39,6 +39,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import simtree
 from simtree import CartSplitter, SimilarityTree
+from simtree._files import write_atomically
 from simtree.datasets import load_mnist
 from simtree.pairs import IndexPairs, PairSampler
 
@@ -405,16 +406,6 @@ def setting(problem: Problem, size: Size, repeats: int, load: tuple[float, ...])
             "load_after": list(os.getloadavg()),
         },
     }
-
-
-def write_atomically(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text)
-        os.replace(unfinished, file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def positive(text: str) -> int:
