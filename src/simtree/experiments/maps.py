@@ -1,0 +1,45 @@
+"""What the pictures of pairs have in common: the colours of the two kinds, and maps of scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.plots import PALETTE
+
+# Blue and orange are told apart with any colour vision; kinds also differ in the form of their marks.
+BLUE, ORANGE = "#1f6fae", "#d06f00"
+
+
+def grid(low: float, high: float, n: int) -> NDArray[np.float64]:
+    """Centres of n equal steps from low to high.
+
+    Examples
+    --------
+    >>> grid(0.0, 1.0, 2)
+    array([0.25, 0.75])
+    """
+    return np.asarray(low + (high - low) * (np.arange(n) + 0.5) / n)
+
+
+def draw_map(ax: Any, values: NDArray[np.float64], *, low: float, high: float, limits: tuple[float, float]) -> Any:
+    """Colour a square by values given on a `grid` of it, row by row from below; orange is ``limits[0]``, blue ``limits[1]``."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return ax.imshow(
+        values,
+        origin="lower",
+        extent=(low, high, low, high),
+        cmap=LinearSegmentedColormap.from_list("simtree", PALETTE),
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
+    )
+
+
+def scatter_kinds(ax: Any, x: NDArray[np.float64], y: NDArray[np.float64], same: NDArray[np.bool_], *, size: float) -> None:
+    """Mark same pairs by blue dots and different pairs by orange crosses."""
+    ax.scatter(x[same], y[same], s=size, marker="o", color=BLUE, lw=0, label="same")
+    ax.scatter(x[~same], y[~same], s=1.4 * size, marker="x", color=ORANGE, lw=0.7, label="different")
