@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
+
 import numpy as np
 import pytest
 
+from simtree.experiments import mnist
+from simtree.experiments.results import Order
 from simtree.pairs import PairSampler
+
+TINY_MNIST = mnist.Sizes(
+    images=600,
+    test_pairs=5_000,
+    network_images=500,
+    lmnn_images=150,
+    lmnn_iterations=10,
+    trees=3,
+    pairs=2_000,
+    best_trees=4,
+    best_pairs=2_000,
+    interval_draws=20,
+)
 
 
 @pytest.fixture
@@ -32,3 +50,30 @@ def given_pairs(blobs):
     order = np.random.default_rng(4).permutation(len(index))
     pairs = np.stack([X[index.first], X[index.second]], axis=1)
     return pairs[order], index.same[order]
+
+
+def drawn_images(n, seed):
+    """Images of ten blurred patterns, as MNIST has images of ten digits."""
+    patterns = np.random.default_rng(0).integers(0, 256, (10, 784))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 10, n).astype(np.uint8)
+    return np.clip(patterns[y] * 0.3 + rng.normal(90, 70, (n, 784)), 0, 255).astype(np.uint8), y
+
+
+@pytest.fixture(scope="session")
+def mnist_folder(tmp_path_factory):
+    """A folder of idx files, some packed, some not."""
+    folder = tmp_path_factory.mktemp("images")
+    for prefix, n, pack, end in (("train", 800, gzip.compress, ".gz"), ("t10k", 300, bytes, "")):
+        X, y = drawn_images(n, seed=n)
+        (folder / f"{prefix}-images-idx3-ubyte{end}").write_bytes(pack(struct.pack(">4I", 2051, n, 28, 28) + X.tobytes()))
+        (folder / f"{prefix}-labels-idx1-ubyte{end}").write_bytes(pack(struct.pack(">2I", 2049, n) + y.tobytes()))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mnist_out(mnist_folder, tmp_path_factory):
+    """Results of the experiment on these images, at a tiny size."""
+    out = tmp_path_factory.mktemp("mnist")
+    mnist.run(Order(out, 1, 0, 1, "simtree reproduce mnist"), folder=mnist_folder, sizes=TINY_MNIST)
+    return out
