@@ -75,18 +75,31 @@ def test_linear_values_is_a_dot_product(rng):
 # codes -----------------------------------------------------------------------------------------------
 
 
-@given(seeds, st.integers(0, 255))
+@given(seeds, st.integers(0, 255), st.sampled_from(["even", "crowded", "alike"]))
 @modest
-def test_byte_codes_count_the_edges_below(seed, n_edges):
+def test_byte_codes_count_the_edges_below(seed, n_edges, spread):
+    """Edges evenly spread, nearly all in one step of the grid, or so near one another that steps cannot part them."""
     rng = np.random.default_rng(seed)
-    edges = np.full((2, 255), np.inf)
-    edges[:, :n_edges] = np.sort(rng.integers(0, 600, (2, n_edges)).astype(float))
-    values = np.concatenate([rng.integers(-5, 605, (2, 50)), edges[:, :10], np.full((2, 1), np.inf)], axis=1).astype(float)
-    codes = np.zeros((values.shape[1], 4), np.uint8)
-    binning.fill_byte_codes(values, edges, np.array([3, 1]), codes)
-    expected = (edges[:, None, :] < values[:, :, None]).sum(axis=2)
-    np.testing.assert_array_equal(codes[:, [3, 1]].T, expected)
-    assert not codes[:, [0, 2]].any()
+    drawn = rng.integers(0, 600, (2, n_edges)).astype(float)
+    scaled = {"even": drawn, "crowded": np.exp(drawn / 40), "alike": 1.0 + drawn * 1e-310}[spread]
+    edges = np.full((2, binning.MOST_EDGES + binning.ROOM), np.inf)
+    edges[:, :n_edges] = np.sort(scaled)
+    counts = np.array([n_edges, n_edges])
+    low = edges[:, 0] if n_edges else np.zeros(2)
+    high = edges[:, n_edges - 1] if n_edges else np.zeros(2)
+    limits = np.finfo(float)
+    before, first_halving = np.empty((2, binning.N_STEPS), np.uint8), np.empty(2, np.int64)
+    with np.errstate(all="ignore"):
+        scale = np.clip((binning.N_STEPS - 1) / (high - low), limits.tiny, limits.max)
+        binning.lay_grid(edges, counts, low, scale, before, first_halving)
+    # Coordinate max of pairs of equal points is the value itself.
+    values = np.concatenate([rng.integers(-5, 605, (70, 2)), edges[:, :10].T, np.full((1, 2), 1e308), np.full((1, 2), -1e308)])
+    rows = np.arange(len(values), dtype=np.int32)
+    kinds, features = np.full(2, coordinates.MAX, np.uint8), np.arange(2, dtype=np.int32)
+    codes = np.zeros(values.shape, np.uint8)
+    with np.errstate(over="ignore"):  # of the interpreted kernel: infinity is the last step, or the first
+        binning.fill_byte_codes(values, values, rows, rows, kinds, features, edges, low, scale, before, first_halving, codes)
+    np.testing.assert_array_equal(codes, (edges[None] < values[:, :, None]).sum(axis=2))
 
 
 # segments --------------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ many values each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.binning import fill_byte_codes
+from simtree._kernels import binning as kernels
 from simtree._kernels.coordinates import fill_values
 from simtree._kernels.segments import partition_segment
 from simtree.pairs import IndexPairs
@@ -21,8 +23,6 @@ from simtree.symmetry import CoordinateSet, PointPairs
 
 # Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
-# Features whose values are held as floats at one time.
-BLOCK = 4
 
 
 class TrainingPairs:
@@ -90,67 +90,78 @@ class TrainingPairs:
         return self._histograms
 
     def _fill_codes(self, max_bins: int | None) -> None:
-        n_pairs = len(self)
-        n_coordinates = len(self.pair_map)
+        n_pairs, n_coordinates = len(self), len(self.pair_map)
         most = 2 * n_pairs if max_bins is None else max_bins
         dtype = np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.uint32
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
-        self._edges = [np.empty(0)] * n_coordinates
-        pairs = self.point_pairs(0, n_pairs)
-        buffer = np.empty((len(self.pair_map.kinds) * BLOCK, n_pairs))
-        # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
-        sample = np.random.default_rng(0).permutation(n_pairs)[:QUANTILE_SAMPLE]
-        for start in range(0, self.pair_map.n_features, BLOCK):
-            features = np.arange(start, min(start + BLOCK, self.pair_map.n_features))
-            columns = self.pair_map.of_features(features)
-            values = buffer[: len(columns)]
-            fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
-            edges = self._find_edges(columns, values, sample, max_bins)
-            for column, found in zip(columns, edges, strict=True):
-                self._edges[column] = found
-            if self.wide:
-                for column, found, row in zip(columns, edges, values, strict=True):
-                    self.codes[:, column] = np.searchsorted(found, row)
-            else:
-                padded = np.full((len(edges), 255), np.inf)
-                for k, found in enumerate(edges):
-                    padded[k, : len(found)] = found
-                fill_byte_codes(values, padded, columns, self.codes)
+        self._edges = self._find_edges(max_bins)
+        if self.wide:
+            pairs = self.point_pairs(0, n_pairs)
+            for column, edges in enumerate(self._edges):
+                self.codes[:, column] = np.searchsorted(edges, self._values([column], pairs)[0])
+        else:
+            self._fill_byte_codes()
 
-    def _find_edges(
-        self, columns: NDArray[np.int64], values: NDArray[np.float64], sample: NDArray[np.int64], max_bins: int | None
-    ) -> list[NDArray[np.float64]]:
-        edges = [np.empty(0)] * len(columns)
-        kinds = self.pair_map.kinds
+    def _fill_byte_codes(self) -> None:
+        n_edges = np.array([len(edges) for edges in self._edges])
+        padded = np.full((len(n_edges), kernels.MOST_EDGES + kernels.ROOM), np.inf)
+        for row, edges in zip(padded, self._edges, strict=True):
+            row[: len(edges)] = edges
+        low = np.where(n_edges > 0, padded[:, 0], 0.0)
+        high = np.where(n_edges > 0, padded[np.arange(len(n_edges)), n_edges - 1], 0.0)
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = (kernels.N_STEPS - 1) / (high - low)
+        limits = np.finfo(np.float64)
+        scale = np.clip(scale, limits.tiny, limits.max)  # so that no product is 0 times infinity
+        before = np.empty((len(n_edges), kernels.N_STEPS), dtype=np.uint8)
+        first_halving = np.empty(len(n_edges), dtype=np.int64)
+        kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
+        coordinates = (self.pair_map.kind_codes, self.pair_map.features)
+        pairs = self.point_pairs(0, len(self))
+        kernels.fill_byte_codes(*pairs, *coordinates, padded, low, scale, before, first_halving, self.codes)
+
+    def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
+        """Values of some coordinates, ``(n_columns, n_pairs)``."""
+        values = np.empty((len(columns), pairs.n_pairs))
+        fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
+        return values
+
+    def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
+        # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
+        sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
+        pairs = self.point_pairs(0, len(self))
+        sampled = pairs.take(sample)
+        edges = [np.empty(0)] * len(self.pair_map)
         # The least and the greatest of the two values of a feature share their edges: square regions compare both with one
         # value.
-        pooled = {"min", "max"} <= set(kinds)
-        width = len(columns) // len(kinds)
-        for at in range(len(columns)):
-            kind = kinds[at // width]
-            if pooled and kind == "max":
-                continue
-            twin = at + (kinds.index("max") - kinds.index("min")) * width if pooled and kind == "min" else None
-            rows = [at] if twin is None else [at, twin]
-            edges[at] = find_edges(values[rows], sample, max_bins)
-            if twin is not None:
-                edges[twin] = edges[at]
+        twins: dict[int, int] = {}
+        if {"min", "max"} <= set(self.pair_map.kinds):
+            twins = dict(zip(self.pair_map.numbers("min").tolist(), self.pair_map.numbers("max").tolist(), strict=True))
+        alone = set(range(len(edges))) - set(twins) - set(twins.values())
+        for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
+            found = find_edges(self._values(group, sampled), max_bins, partial(self._values, group, pairs))
+            for column in group:
+                edges[column] = found
         return edges
 
 
-def find_edges(values: NDArray[np.float64], sample: NDArray[np.int64], max_bins: int | None) -> NDArray[np.float64]:
-    """Sorted edges of at most ``max_bins`` bins of the values; midpoints of neighbours among them.
+def find_edges(
+    sampled: NDArray[np.float64], max_bins: int | None, all_values: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Sorted edges of at most ``max_bins`` bins; midpoints of neighbours among the values.
 
-    Where there are more distinct values than bins, each bin holds about as many values of the columns ``sample``.
+    Where there are more distinct values than bins, each bin holds about as many of the sampled values; all values are asked for
+    only where the sampled ones would fit the bins.
 
     Examples
     --------
-    >>> find_edges(np.array([[3.0, 1.0, 1.0, 2.0]]), np.arange(4), max_bins=255).tolist()
+    >>> values = np.array([3.0, 1.0, 1.0, 2.0])
+    >>> find_edges(values, max_bins=255, all_values=lambda: values).tolist()
     [1.5, 2.5]
     """
-    ordered = np.sort(values[:, sample], axis=None)
+    ordered = np.sort(sampled, axis=None)
     if max_bins is None or _n_distinct(ordered) <= max_bins:
-        distinct = np.unique(values)
+        distinct = np.unique(all_values())
         if max_bins is None or len(distinct) <= max_bins:
             return _midpoints(distinct[:-1], distinct[1:])
     cuts = np.arange(1, max_bins) * len(ordered) // max_bins
