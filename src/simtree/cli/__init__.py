@@ -1,0 +1,16 @@
+"""The command ``simtree``: one module a verb."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what it needs."""
+    try:
+        from simtree.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(f'The simtree command needs {error.name}; install it with: pip install "simtree[cli]"')
+    app()

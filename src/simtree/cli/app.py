@@ -1,0 +1,26 @@
+"""The command and its verbs."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import rich  # noqa: F401  (typer asks for it late, when something went wrong already)
+import typer
+
+from simtree.cli import reproduce
+
+app = typer.Typer(help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"simtree {metadata.version('simtree')}")
+        raise typer.Exit
+
+
+@app.callback()
+def simtree(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version and stop."),
+) -> None:
+    """Learn how alike two things are."""

@@ -1,0 +1,134 @@
+"""The command line, as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SIMTREE = [sys.executable, "-m", "simtree"]
+TABLE1 = ["reproduce", "table1", "--runs", "1", "--n-jobs", "1", "--seed", "3"]
+
+
+def simtree(*arguments, **environment):
+    return subprocess.run(
+        [*SIMTREE, *arguments], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def table1(tmp_path_factory):
+    """A run of table1 that nobody disturbed."""
+    out = tmp_path_factory.mktemp("table1")
+    done = simtree(*TABLE1, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+def test_version_and_help():
+    assert simtree("--version").stdout.startswith("simtree 0.")
+    shown = simtree("reproduce", "--help").stdout
+    for name in ("table1", "mnist", "figures", "lemma", "page"):
+        assert name in shown
+    shown = simtree("reproduce", "table1", "--help", COLUMNS="120").stdout
+    for option in ("--runs", "--seed", "--n-jobs", "--out", "--extended"):
+        assert option in shown
+
+
+def test_table1_prints_its_table_and_names_its_files(table1):
+    out, done = table1
+    assert "| class asymmetry | 0.5 | 3 | 3 | 1118 | 0.07 |" in done.stdout
+    assert "Table 1: 12 of 12" in done.stderr
+    result = json.loads((out / "table1.json").read_text())
+    assert result["command"] == f"simtree {' '.join(TABLE1)} --out {out}"
+    assert result["seed"] == 3
+    for name in ("table1.json", "table1.md", "table1_growing.png"):
+        assert str(out / name) in done.stdout
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_table1_that_was_stopped_goes_on_where_it_was(table1, tmp_path, sent, code):
+    command = [*SIMTREE, *TABLE1, "--out", str(tmp_path)]
+    log = tmp_path / "table1.runs.jsonl"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (log.exists() and log.read_bytes().count(b"\n") > 4):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(sent)
+        said = process.communicate()[1]
+    assert process.returncode == code
+    assert ("the same command goes on from there" in said) == (sent == signal.SIGINT)
+    assert not (tmp_path / "table1.json").exists()
+    kept = log.read_bytes().split(b"\n")[:-1]
+    done = simtree(*TABLE1, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert f"Table 1: {min(12, len(kept) - 1)} of 12 runs are in" in done.stdout
+    assert log.read_bytes().split(b"\n")[: len(kept)] == kept
+    undisturbed = json.loads((table1[0] / "table1.json").read_text())
+    resumed = json.loads((tmp_path / "table1.json").read_text())
+    for part in ("rows", "growing"):
+        assert resumed[part] == undisturbed[part]
+
+
+def test_another_seed_in_one_folder_is_refused_in_one_sentence(table1):
+    out, _ = table1
+    done = simtree("reproduce", "table1", "--runs", "1", "--seed", "4", "--out", str(out))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert "holds runs with seed=3, not 4; delete it or choose another folder with --out." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_without_mnist_is_named(tmp_path):
+    done = simtree("reproduce", "mnist", "--data", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert f"is not in {tmp_path}; put it there" in done.stderr
+    assert "On the command line the folder is --data" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = simtree("reproduce", "lemma", "--runs", "1", "--out", str(tmp_path / "file"), COLUMNS="400")
+    assert done.returncode == 2
+    assert "is a file" in done.stderr
+    done = simtree("reproduce", "lemma", "--runs", "1", "--out", str(tmp_path / "file" / "below"))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: --out {tmp_path / 'file' / 'below'} cannot be written to (")
+
+
+def test_no_cores_are_refused():
+    done = simtree("reproduce", "lemma", "--n-jobs", "0", COLUMNS="400")
+    assert done.returncode == 2
+    assert "0 cores do no work; give 1 or more, or -1 for all." in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_its_libraries_the_command_says_how_to_get_them(tmp_path, missing):
+    (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('No module named {missing}', name='{missing}')\n")
+    done = simtree("--version", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.strip() == f'The simtree command needs {missing}; install it with: pip install "simtree[cli]"'
+
+
+def test_small_runs_of_all_commands_make_a_page(table1, mnist_out):
+    """What the page shows of a small run is what that run found."""
+    out = table1[0]
+    shutil.copytree(mnist_out, out, dirs_exist_ok=True)
+    for name in ("figures", "lemma"):
+        done = simtree("reproduce", name, "--runs", "1", "--n-jobs", "1", "--out", str(out))
+        assert done.returncode == 0, done.stderr
+    page = out.parent / "page.md"
+    done = simtree("reproduce", "page", "--results", str(out), "--out", str(page))
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    for name in ("table1", "mnist", "figures", "lemma"):
+        for line in (out / f"{name}.md").read_text().splitlines():
+            assert line in text or line.startswith("![")
+    assert f"]({out.name}/lemma.png)" in text
