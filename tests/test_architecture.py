@@ -17,7 +17,7 @@ ROWS = [
     {"binning", "regions", "datasets"},
     {"tree"},
     {"splitters"},
-    {"grower", "rules", "pruning", "persistence"},
+    {"grower", "rules", "pruning", "persistence", "retrieval"},
     {"similarity", "bagging", "explanation", "folds"},
     {"representation", "estimators"},
     {"forest"},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from simtree._checks import check_pair_labels, check_real
+from simtree._checks import check_integer, check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, look_up, stack_pairs
+from simtree.retrieval import BestRows, blocks, scan
 from simtree.symmetry import PointPairs
 
 # Pairs scored by one thread at a time; also bounds the memory of pairwise_score beyond its result.
@@ -108,6 +109,48 @@ class Similarity(BaseEstimator, ABC):
         self._in_threads(fill, flat.size)
         return scores
 
+    def top_k(
+        self, queries: ArrayLike, X: ArrayLike, k: int = 10, min_score: float | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The rows of X that are most alike to each query: exact, as if all pairs were scored and sorted.
+
+        Parameters
+        ----------
+        queries : array-like of shape (n_queries, n_features)
+            What is looked for.
+        X : array-like of shape (n_points, n_features)
+            Where it is looked for. Rows of float32 or float64 are not copied; memory beyond them does not grow with their
+            number.
+        k : int, default=10
+            How many rows for each query.
+        min_score : float, optional
+            Rows with a lower score are left out.
+
+        Returns
+        -------
+        scores, indices : ndarrays of shape (n_queries, k)
+            Scores, as `pair_score` gives them, and row numbers of X, best first; among equal scores the smaller number comes
+            first. Where there is no row left the score is -inf and the number -1.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from simtree import SimilarityTree
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = SimilarityTree(max_depth=4, random_state=0).fit(X, y)
+        >>> scores, indices = tree.top_k(X[[0, 140]], X, k=3)
+        >>> indices
+        array([[  0,   1,   2],
+               [100, 101, 102]])
+        """
+        check_is_fitted(self)
+        check_integer("k", k, 1)
+        least = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+        wanted, gallery = self._check_points(queries), self._check_points(X)
+        best = BestRows(len(wanted), int(k), least)
+        self._run(lambda block: scan(self._score_pairs, wanted, gallery, block, best), blocks(len(gallery), len(wanted)))
+        return best.scores, best.rows
+
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
         """AUC over the pairs of labelled points, or of given pairs; takes what `fit` takes.
 
@@ -166,13 +209,16 @@ class Similarity(BaseEstimator, ABC):
 
     def _in_threads(self, fill: Callable[[int], None], size: int) -> None:
         """Call ``fill(start)`` for each block of a range."""
-        starts = range(0, size, BLOCK)
+        self._run(fill, range(0, size, BLOCK))
+
+    def _run(self, work: Callable[[Any], None], parts: Sequence[Any]) -> None:
+        """Call ``work`` for each part, in threads if there are several."""
         with announced_compilation():
-            if len(starts) < 2:
-                for start in starts:
-                    fill(start)
+            if len(parts) < 2:
+                for part in parts:
+                    work(part)
             else:
-                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(fill)(start) for start in starts)
+                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(work)(part) for part in parts)
 
     def _check_points(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
         """Points as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""

@@ -22,6 +22,9 @@ from sklearn.utils.fixes import parse_version
 import oracle
 from simtree.pairs import PairSampler
 
+# So small that a few queries and rows need several of each.
+SMALL_BLOCKS = {"BLOCK": 64, "GROUP": 8}
+
 
 @pytest.fixture(params=sorted(ESTIMATORS))
 def estimator(request):
@@ -74,6 +77,62 @@ def test_pairwise_in_several_blocks_and_threads(fitted, rng, monkeypatch):
     many = clone(fitted).set_params(n_jobs=2)
     many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
     np.testing.assert_array_equal(many.pairwise_score(A, B), whole)
+
+
+def sorted_best(scores, k, min_score=-np.inf):
+    """All scores of each query sorted, a smaller row number first among equals; the best k of at least a score."""
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    best = np.take_along_axis(scores, rows, axis=1)
+    lacking = ((0, 0), (0, max(0, k - scores.shape[1])))
+    best, rows = np.pad(best, lacking, constant_values=-np.inf), np.pad(rows, lacking, constant_values=-1)
+    return np.where(best >= min_score, best, -np.inf), np.where(best >= min_score, rows, -1)
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    """Rows of which many are equal to another one or differ in one feature only."""
+    rng = np.random.default_rng(12)
+    rows = np.round(rng.uniform(0, 4, (120, 4)) * 4) / 4
+    rows[40:80] = rows[:40]
+    rows[80:, :3] = rows[:40, :3]
+    return rng.permutation(rows)
+
+
+@pytest.mark.parametrize("k", [1, 7, 120, 150])
+def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
+    queries = np.concatenate([gallery[:9], new_pairs[:9, 0]])
+    scores, indices = fitted.top_k(queries, gallery, k)
+    expected = sorted_best(fitted.pairwise_score(queries, gallery), k)
+    np.testing.assert_array_equal(scores, expected[0])
+    np.testing.assert_array_equal(indices, expected[1])
+    one = fitted.top_k(queries[3:4], gallery, k)
+    np.testing.assert_array_equal(one[1], indices[3:4])
+
+
+def test_top_k_in_several_blocks_and_threads(fitted, gallery, new_pairs, monkeypatch):
+    whole = fitted.top_k(new_pairs[:20, 0], gallery)
+    for name, small in SMALL_BLOCKS.items():
+        monkeypatch.setattr(f"simtree.retrieval.{name}", small)
+    many = clone(fitted).set_params(n_jobs=2)
+    many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+    for model in (fitted, many):
+        for one, other in zip(model.top_k(new_pairs[:20, 0], gallery), whole, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_top_k_from_a_score_on(fitted, gallery):
+    every = fitted.pairwise_score(gallery[:5], gallery)
+    for least in (*np.unique(every)[[0, 1, -2, -1]], np.inf):
+        for one, other in zip(fitted.top_k(gallery[:5], gallery, 30, least), sorted_best(every, 30, least), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_top_k_of_single_and_double_precision(fitted, gallery, new_pairs):
+    """Scores are those of the values as they are, also where queries and gallery have different types."""
+    queries, rows = new_pairs[:6, 0], new_pairs[:, 1]
+    expected = fitted.top_k(queries.astype(np.float32).astype(np.float64), rows, 12)
+    for one, other in zip(fitted.top_k(queries.astype(np.float32), rows, 12), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_training_curve_is_the_roc_of_the_training_scores(estimator, given_pairs):
@@ -268,6 +327,7 @@ def test_scoring_changes_no_state(fitted, new_pairs):
     before = pickle.dumps(vars(fitted))
     for method in (fitted.pair_score, fitted.predict, fitted.pair_distance, fitted.apply):
         method(new_pairs)
+    fitted.top_k(new_pairs[:3, 0], new_pairs[:, 1])
     assert pickle.dumps(vars(fitted)) == before
 
 
@@ -290,8 +350,12 @@ def test_data_frames(estimator, blobs, library):
     assert list(a.feature_names_in_) == [f"feature {j}" for j in range(4)]
     rows = np.array([[0, 1], [2, 3]])
     np.testing.assert_array_equal(a.pair_score(rows, frame), clone(estimator).fit(X, y).pair_score(rows, X))
-    with pytest.raises(ValueError, match="feature names"):
-        a.pair_score(rows, library({f"other {j}": X[:, j] for j in range(4)}))
+    for one, other in zip(a.top_k(frame[:3], frame), clone(estimator).fit(X, y).top_k(X[:3], X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    unknown = library({f"other {j}": X[:, j] for j in range(4)})
+    for ask in (lambda: a.pair_score(rows, unknown), lambda: a.top_k(frame, unknown), lambda: a.top_k(unknown, frame)):
+        with pytest.raises(ValueError, match="feature names"):
+            ask()
 
 
 def test_pairs_have_no_names_and_nobody_complains(estimator, blobs, new_pairs):
@@ -317,18 +381,17 @@ def test_labels_of_a_data_frame(estimator, blobs, new_pairs):
 # Bad input -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["pair_score", "pair_distance", "decision_function", "predict", "pairwise_score", "apply", "export_text", "get_metric"],
-)
+SCORES = ["pair_score", "pair_distance", "decision_function", "predict", "pairwise_score", "top_k"]
+
+
+@pytest.mark.parametrize("method", [*SCORES, "apply", "export_text", "get_metric"])
 def test_unfitted(estimator, method, new_pairs):
     if not hasattr(estimator, method):
         pytest.skip(f"{type(estimator).__name__} has no {method}")
-    argument = (
-        () if method in ("export_text", "get_metric") else (new_pairs[:, 0] if method == "pairwise_score" else new_pairs,)
-    )
+    points = new_pairs[:, 0]
+    special = {"export_text": (), "get_metric": (), "pairwise_score": (points,), "top_k": (points, points)}
     with pytest.raises(NotFittedError):
-        getattr(estimator, method)(*argument)
+        getattr(estimator, method)(*special.get(method, (new_pairs,)))
 
 
 @pytest.mark.parametrize("attribute", ["roc_", "auc_", "feature_importances_"])
@@ -400,6 +463,26 @@ def test_bad_training_rows(estimator, blobs, rows, y, error, message):
 def test_bad_pairs(fitted, pairs, X, error, message):
     with pytest.raises(error, match=message):
         fitted.pair_score(pairs, X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((np.zeros((2, 5)), np.zeros((3, 4))), ValueError, "expecting 4 features"),
+        ((np.zeros((2, 4)), np.zeros((3, 5))), ValueError, "expecting 4 features"),
+        ((np.zeros(4), np.zeros((3, 4))), ValueError, "Reshape your data"),
+        ((np.full((2, 4), np.nan), np.zeros((3, 4))), ValueError, "contains NaN"),
+        ((np.zeros((2, 4)), np.full((3, 4), np.inf)), ValueError, "contains infinity"),
+        ((np.zeros((2, 4)), np.zeros((0, 4))), ValueError, "0 sample"),
+        ((np.zeros((2, 4)), np.zeros((3, 4)), 0), ValueError, "k=0 is out of range; give an int of at least 1"),
+        ((np.zeros((2, 4)), np.zeros((3, 4)), 2.0), TypeError, "k=2.0 is not a whole number"),
+        ((np.zeros((2, 4)), np.zeros((3, 4)), 2, "high"), TypeError, "min_score='high' is not a number"),
+        ((np.zeros((2, 4)), np.zeros((3, 4)), 2, np.nan), ValueError, "min_score=nan"),
+    ],
+)
+def test_bad_search(fitted, arguments, error, message):
+    with pytest.raises(error, match=message):
+        fitted.top_k(*arguments)
 
 
 def test_bad_threshold(fitted):
