@@ -63,9 +63,10 @@ def test_imports_come_from_above(path):
 
 def test_tuples_that_kernels_take_are_defined_beside_them():
     """Compiled code is cached with the names of its argument types: the cache must notice when one changes."""
-    from simtree._kernels import cart, route, search
+    from simtree._kernels import cart, nearest, route, search
 
-    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes):
+    of_search = (nearest.FirstTests, nearest.Grid, nearest.Levels, nearest.Rows, nearest.Trees)
+    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes, *of_search):
         assert tuples.__module__.startswith("simtree._kernels.")
 
 

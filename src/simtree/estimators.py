@@ -160,6 +160,9 @@ class TreeLearner(Similarity):
     def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
         """Trees, and the values of their cells, whose mean is the score."""
 
+    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
+        return self._trees_and_values()
+
     def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
         """Feature names as given, or as seen in fit; their number is checked."""
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names

@@ -227,6 +227,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             raise ValueError("aggregation='median_rank': a median is no sum over trees; explain with another aggregation.")
         return self.trees_, self._values()
 
+    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
+        return None if self.aggregation == "median_rank" else super()._mean_of_cells()
+
     def _grow(self, tasks: list[Task], points: NDArray[Any], source: IndexPairs | PairSampler) -> Iterator[RankTree]:
         """The trees in order; with refill the second half of them on pairs that the first half finds hard."""
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")

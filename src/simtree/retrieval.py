@@ -1,26 +1,49 @@
 """The rows of a gallery that are most alike to each of some queries: 1:N search.
 
-The gallery is looked at in blocks, by several threads if wanted. `BestRows` keeps the best rows found so far; which block comes
-first changes what has to be computed, never the result.
+The gallery is looked at in parts, by several threads if wanted. `BestRows` keeps the best rows found so far; which part comes
+first changes what has to be computed, never the result. Where the score is a mean of cell values of trees with axis regions,
+`Shortcut` leaves most of the work undone (see `simtree._kernels.nearest`); otherwise `Scan` scores every pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._kernels import nearest as kernels
+from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
+from simtree._kernels.route import Nodes
 from simtree.symmetry import PointPairs
+from simtree.tree import RankTree
 
 # Pairs of a query and a row that are scored at one time.
-BLOCK = 1 << 18
-# Queries that are answered at one time.
-GROUP = 256
+SCAN_PAIRS = 1 << 18
+# Fewer pairs than this are scored sooner than a shortcut is prepared.
+FEW_PAIRS = 1 << 12
+# Bytes of the codes of a part of the gallery, and of what waits for a group of queries, in a shortcut.
+PART_BYTES = 1 << 23
+GROUP_BYTES = 1 << 26
+# What a test must gain to be asked in the first and in the second step of a shortcut: by how much of the whole range of values
+# it lowers the bound of a different pair, on average.
+PRICES = (1.2e-3, 1.2e-4)
+# Rows that the grid of codes is made from.
+GRID_ROWS = 1000
 
 PairScore = Callable[[PointPairs], NDArray[np.float64]]
+Values = NDArray[np.float64]
+
+
+class Part(NamedTuple):
+    """Some queries and some rows of the gallery: what one thread does at a time."""
+
+    queries: slice
+    rows: slice
 
 
 class BestRows:
@@ -54,35 +77,222 @@ class BestRows:
         self.needed = np.full(n_queries, min_score)
         self._lock = Lock()
 
+    @property
+    def k(self) -> int:
+        """How many rows are kept for a query."""
+        return int(self.rows.shape[1])
+
     def offer(self, query: int, scores: NDArray[np.float64], rows: NDArray[np.integer[Any]]) -> None:
         """Keep the best of what was kept and of these rows."""
         with self._lock:
             good = scores >= self.needed[query]
             if not good.any():
                 return
-            # What is not found yet must stay behind any row, also behind one whose score is -inf.
             found = self.rows[query] >= 0
             all_scores = np.concatenate([self.scores[query][found], scores[good]])
             all_rows = np.concatenate([self.rows[query][found], rows[good]])
-            k = self.scores.shape[1]
-            order = np.lexsort((all_rows, -all_scores))[:k]
+            order = np.lexsort((all_rows, -all_scores))[: self.k]
             self.scores[query, : len(order)] = all_scores[order]
             self.rows[query, : len(order)] = all_rows[order]
-            if len(order) == k:
+            if len(order) == self.k:
                 self.needed[query] = max(self.needed[query], self.scores[query, -1])
 
 
-def scan(score: PairScore, queries: NDArray[Any], gallery: NDArray[Any], block: slice, best: BestRows) -> None:
-    """Score all queries with each row of a block of the gallery, and keep the best."""
-    rows = np.arange(block.start, block.stop, dtype=np.int32)
-    for start in range(0, len(queries), GROUP):
-        group = np.arange(start, min(start + GROUP, len(queries)), dtype=np.int32)
-        pairs = PointPairs(queries, gallery, np.repeat(group, len(rows)), np.tile(rows, len(group)))
-        for query, of_rows in zip(group.tolist(), score(pairs).reshape(len(group), len(rows)), strict=True):
-            best.offer(query, of_rows, rows)
+def plan_search(
+    queries: NDArray[Any],
+    gallery: NDArray[Any],
+    score: PairScore,
+    mean: tuple[list[RankTree], list[Values]] | None,
+    best: BestRows,
+) -> tuple[Callable[[Part], None], list[Part]]:
+    """What to do, and the parts to do it for, in any order, until ``best`` holds the best rows.
+
+    Parameters
+    ----------
+    queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
+        What is looked for, and where.
+    score : callable
+        Gives the scores of pairs.
+    mean : tuple of trees and of the values of their cells, or None
+        What the score is the mean of, if it is.
+    best : BestRows
+        Where the result is put.
+    """
+    n_pairs = len(queries) * len(gallery)
+    plain = mean is None or n_pairs < FEW_PAIRS or any(tree.regions for tree in mean[0])
+    search = Scan(score) if mean is None or plain else Shortcut(*mean, gallery)
+
+    def work(part: Part) -> None:
+        search(queries, gallery, part, best)
+
+    n_queries, n_rows = search.sizes(len(queries), gallery.shape[1])
+    groups, parts = _pieces(len(queries), n_queries), _pieces(len(gallery), n_rows)
+    return work, [Part(group, rows) for group in groups for rows in parts]
 
 
-def blocks(n_rows: int, n_queries: int) -> list[slice]:
-    """Blocks of the gallery, so that a block and a group of queries make at most about `BLOCK` pairs."""
-    size = max(1, BLOCK // min(n_queries, GROUP))
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+@dataclass(frozen=True)
+class Scan:
+    """Search by scoring every pair.
+
+    Parameters
+    ----------
+    score : callable
+        Gives the scores of pairs.
+    """
+
+    score: PairScore
+
+    def sizes(self, n_queries: int, n_features: int) -> tuple[int, int]:
+        """Most queries and rows of a part: their pairs fit a block."""
+        return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
+
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, best: BestRows) -> None:
+        """Offer all rows of a part."""
+        numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
+        rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
+        pairs = PointPairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
+        for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
+            best.offer(query, scores, rows)
+
+
+class Shortcut:
+    """Search where the score is the mean over trees of the value of the cell, and all regions are axis regions.
+
+    Parameters
+    ----------
+    trees, values : lists
+        The trees, and the values of their cells.
+    gallery : ndarray of shape (n_rows, n_features)
+        The rows that will be looked at.
+
+    Attributes
+    ----------
+    work : ndarray of two ints
+        How many tests were asked of rows by their codes, and how many trees rows were walked down.
+    """
+
+    def __init__(self, trees: list[RankTree], values: list[Values], gallery: NDArray[Any]) -> None:
+        widest = max(float(np.ptp(of_cells)) for of_cells in values)
+        step = widest / kernels.TOP if widest > 0.0 else 1.0
+        base = np.array([of_cells.max() - kernels.TOP * step for of_cells in values])
+        greatest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
+        self.levels = Levels(base, step, margin=1e-9 * greatest)
+        reachable = [_reachable(tree, of_cells) for tree, of_cells in zip(trees, values, strict=True)]
+        steps = [_first_tests(trees, values, reachable, self.levels, price * widest) for price in PRICES]
+        self.few, self.more = (tests for tests, _ in steps)
+        self.n_slots = max(n_slots for _, n_slots in steps)
+        self.trees = _joined(trees, values)
+        self.grid = _grid(gallery)
+        self.work = np.zeros(2, dtype=np.int64)
+        self._lock = Lock()
+
+    def sizes(self, n_queries: int, n_features: int) -> tuple[int, int]:
+        """Most queries and rows of a part."""
+        waiting = 2 * kernels.STRIDE * (n_features + len(self.trees.root))
+        return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // n_features)
+
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, best: BestRows) -> None:
+        """Offer the best rows of a part."""
+        needed = best.needed[part.queries].copy()
+        found = BestRows(len(needed), best.k, -np.inf)
+        work = np.zeros_like(self.work)
+        kernels.search_rows(
+            queries[part.queries],
+            gallery,
+            part.rows.start,
+            part.rows.stop,
+            self.grid,
+            self.few,
+            self.more,
+            self.trees,
+            self.levels,
+            self.n_slots,
+            needed,
+            found.scores,
+            found.rows,
+            work,
+        )
+        for query, (scores, rows) in enumerate(zip(found.scores, found.rows, strict=True), part.queries.start):
+            best.offer(query, scores[rows >= 0], rows[rows >= 0])
+        with self._lock:
+            self.work += work
+
+
+def _pieces(n: int, most: int) -> list[slice]:
+    """A range in pieces of about equal size, none larger than ``most``."""
+    ends = np.linspace(0, n, -(-n // most) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _grid(gallery: NDArray[Any]) -> Grid:
+    """A grid for the codes of a gallery, from some of its rows: others may lie beyond it, and get the first or last code."""
+    some = gallery[:: max(1, len(gallery) // GRID_ROWS)].astype(np.float64)
+    low, high = some.min(axis=0), some.max(axis=0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    scale = np.zeros_like(low)
+    np.divide(kernels.LAST_CODE + 1, width, out=scale, where=width > 0.0)
+    return Grid(low, scale)
+
+
+def _reachable(tree: RankTree, values: Values) -> Values:
+    """The greatest value that can be reached from each node of a tree."""
+    best = np.empty(len(tree.nodes.kind))
+    kernels.fill_reachable(tree.nodes, values, best)
+    return best
+
+
+def _first_tests(
+    trees: list[RankTree], values: list[Values], reachable: list[Values], levels: Levels, price: float
+) -> tuple[FirstTests, int]:
+    """The tests of each tree that are worth their price, and the number of slots they need."""
+    parts: list[tuple[NDArray[Any], ...]] = []
+    n_slots = kernels.TOP + 1
+    for tree, of_cells, of_nodes, base in zip(trees, values, reachable, levels.base, strict=True):
+        asked = _worth_asking(tree, of_cells, of_nodes, price)
+        number = np.cumsum(asked) - 1
+        highest = np.concatenate([of_cells[::-1], of_nodes])  # of node r at n_cells + r, of cell c at n_cells - 1 - c
+        level = np.clip(np.ceil((highest - base) / levels.step), 0, kernels.TOP)
+        target = (-1 - level).astype(np.int32)  # -1 - level, or the number of the test if it is asked
+        target[tree.n_cells + np.flatnonzero(asked)] = number[asked]
+        if_le, if_gt = (target[tree.n_cells + table[asked]] for table in (tree.nodes.if_le, tree.nodes.if_gt))
+        slot = np.empty(len(if_le), dtype=np.int32)
+        n_slots = max(n_slots, kernels.assign_slots(if_le, if_gt, slot))
+        nodes = tree.nodes
+        parts.append((nodes.kind[asked], nodes.feature[asked], nodes.threshold[asked], if_le, if_gt, slot))
+    start = np.concatenate([[0], np.cumsum([len(part[0]) for part in parts])])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return FirstTests._make([*columns, start]), n_slots
+
+
+def _worth_asking(tree: RankTree, of_cells: Values, of_nodes: Values, price: float) -> NDArray[np.bool_]:
+    """Which nodes belong to cells whose tests lower the bound of different pairs by more than they cost."""
+    cells = tree.cells
+    highest = np.where(cells.entry >= 0, np.append(of_nodes, 0.0)[cells.entry], of_cells)
+    n_tests = np.bincount(tree.node_cell, minlength=tree.n_cells)
+    chosen = np.empty(tree.n_cells, dtype=np.bool_)
+    kernels.choose_cells(cells.inside, cells.outside, tree.fpr_mass, highest, n_tests, price, chosen)
+    return chosen[tree.node_cell]
+
+
+def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
+    """All trees in one table."""
+    first_node = np.cumsum([0, *(len(tree.nodes.kind) for tree in trees)])
+    first_cell = np.cumsum([0, *(tree.n_cells for tree in trees)])
+
+    def moved(tables: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Successors with their new numbers: nodes after the nodes of former trees, cells after their cells."""
+        triples = zip(tables, first_node, first_cell, strict=False)
+        return np.concatenate([np.where(table >= 0, table + node, table - cell) for table, node, cell in triples]).astype(
+            np.int32
+        )
+
+    nodes = Nodes(
+        kind=np.concatenate([tree.nodes.kind for tree in trees]),
+        feature=np.concatenate([tree.nodes.feature for tree in trees]),
+        threshold=np.concatenate([tree.nodes.threshold for tree in trees]),
+        if_le=moved([tree.nodes.if_le for tree in trees]),
+        if_gt=moved([tree.nodes.if_gt for tree in trees]),
+    )
+    entry = moved([np.array([0 if len(tree.nodes.kind) else -1], dtype=np.int32) for tree in trees])
+    return Trees(nodes, entry, np.concatenate(values))

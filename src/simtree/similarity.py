@@ -21,8 +21,9 @@ from simtree._checks import check_integer, check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, look_up, stack_pairs
-from simtree.retrieval import BestRows, blocks, scan
+from simtree.retrieval import BestRows, plan_search
 from simtree.symmetry import PointPairs
+from simtree.tree import RankTree
 
 # Pairs scored by one thread at a time; also bounds the memory of pairwise_score beyond its result.
 BLOCK = 1 << 18
@@ -43,6 +44,10 @@ class Similarity(BaseEstimator, ABC):
     @abstractmethod
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Score of each pair of checked rows."""
+
+    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
+        """Trees, and the values of their cells, whose mean is the score; None if the score is no such mean."""
+        return None
 
     @abstractmethod
     def _greatest_score(self) -> float:
@@ -148,7 +153,8 @@ class Similarity(BaseEstimator, ABC):
         least = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         wanted, gallery = self._check_points(queries), self._check_points(X)
         best = BestRows(len(wanted), int(k), least)
-        self._run(lambda block: scan(self._score_pairs, wanted, gallery, block, best), blocks(len(gallery), len(wanted)))
+        with announced_compilation():
+            self._run(*plan_search(wanted, gallery, self._score_pairs, self._mean_of_cells(), best))
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:

@@ -22,8 +22,8 @@ from sklearn.utils.fixes import parse_version
 import oracle
 from simtree.pairs import PairSampler
 
-# So small that a few queries and rows need several of each.
-SMALL_BLOCKS = {"BLOCK": 64, "GROUP": 8}
+# So small that a few queries and rows need several parts.
+SMALL_PARTS = {"SCAN_PAIRS": 64, "PART_BYTES": 1, "GROUP_BYTES": 1}
 
 
 @pytest.fixture(params=sorted(ESTIMATORS))
@@ -98,6 +98,13 @@ def gallery():
     return rng.permutation(rows)
 
 
+@pytest.fixture(params=["scan", "shortcut"])
+def way(request, monkeypatch):
+    """Both ways to search, where there are two; the shortcut also where so few pairs would be scanned."""
+    monkeypatch.setattr("simtree.retrieval.FEW_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("k", [1, 7, 120, 150])
 def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
     queries = np.concatenate([gallery[:9], new_pairs[:9, 0]])
@@ -109,9 +116,10 @@ def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
     np.testing.assert_array_equal(one[1], indices[3:4])
 
 
-def test_top_k_in_several_blocks_and_threads(fitted, gallery, new_pairs, monkeypatch):
+@pytest.mark.usefixtures("way")
+def test_top_k_in_several_parts_and_threads(fitted, gallery, new_pairs, monkeypatch):
     whole = fitted.top_k(new_pairs[:20, 0], gallery)
-    for name, small in SMALL_BLOCKS.items():
+    for name, small in SMALL_PARTS.items():
         monkeypatch.setattr(f"simtree.retrieval.{name}", small)
     many = clone(fitted).set_params(n_jobs=2)
     many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
@@ -120,6 +128,7 @@ def test_top_k_in_several_blocks_and_threads(fitted, gallery, new_pairs, monkeyp
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.usefixtures("way")
 def test_top_k_from_a_score_on(fitted, gallery):
     every = fitted.pairwise_score(gallery[:5], gallery)
     for least in (*np.unique(every)[[0, 1, -2, -1]], np.inf):
@@ -127,6 +136,7 @@ def test_top_k_from_a_score_on(fitted, gallery):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.usefixtures("way")
 def test_top_k_of_single_and_double_precision(fitted, gallery, new_pairs):
     """Scores are those of the values as they are, also where queries and gallery have different types."""
     queries, rows = new_pairs[:6, 0], new_pairs[:, 1]

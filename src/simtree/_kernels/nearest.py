@@ -1,0 +1,430 @@
+"""The rows of a gallery with the highest scores, without asking every test of every row.
+
+The score of a query and a row is a mean of values of cells, one from each tree. What a row can reach at most in a tree is known
+as soon as a few tests have been asked: the highest value that can still be reached from there. Where the sum of these bounds
+is below the score that is needed, the row is dropped. Bounds get sharper in three steps, and fewer rows come to each:
+
+1. **A few tests of each tree**, the same for all rows of a block. With the query fixed, |x - q| <= t, x + q <= t and so on
+   are all "x lies in an interval", so that a row can be a byte for each feature (its code on a grid) and a test a range of
+   codes. Where the code does not decide a test, both ways stay open. Values are bytes as well (levels, rounded up), so 32 or
+   more rows are compared by one instruction. The tests are gone through from the last to the first:
+
+       levels of test r = greater of (levels of if_le[r] where x may be inside, levels of if_gt[r] where x may be outside)
+
+2. **More tests of each tree**, in the same way, once many rows of several blocks have passed the first step.
+3. **The walk down each tree**, from the values themselves. What comes out at the end is the score itself, summed tree by tree.
+
+A bound errs on the high side only, so no row is lost, and the result is that of scoring all rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.compilation import kernel
+from simtree._kernels.coordinates import ABS_DIFF, MIN, SUM
+from simtree._kernels.route import Nodes, walk
+
+# Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
+WIDTH = 2048
+# Columns are a little longer, lest all of them begin at the same place of the cache.
+STRIDE = WIDTH + 64
+# Loops over rows run over whole vectors: some rows behind the last one are computed in vain.
+VECTOR = 128
+# Values of cells as bytes.
+TOP = 255
+# The highest code; 255 is the code of no row, so [255, 255] is an empty range of codes.
+LAST_CODE = 254
+# Fewer rows than this skip the second step, which costs as much for one row as for a hundred.
+MANY = 64
+
+
+class Grid(NamedTuple):
+    """How numbers become codes, feature by feature: (x - low) * scale, from 0 to LAST_CODE."""
+
+    low: np.ndarray
+    scale: np.ndarray
+
+
+class FirstTests(NamedTuple):
+    """Some first tests of each tree; those of tree t are start[t] to start[t + 1], the first one is where a pair begins.
+
+    ``slot[r]`` is where the levels of test r are put, ``if_le[r]`` and ``if_gt[r]`` are the slots where it finds those of its
+    successors. Slots 0 to TOP hold their own number.
+    """
+
+    kind: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    if_le: np.ndarray
+    if_gt: np.ndarray
+    slot: np.ndarray
+    start: np.ndarray
+
+
+class Trees(NamedTuple):
+    """All tests of all trees in one table, where each tree begins (an exit, if negative), and the values of exits."""
+
+    nodes: Nodes
+    root: np.ndarray
+    values: np.ndarray
+
+
+class Levels(NamedTuple):
+    """A cell of tree t at level v has a value of at most base[t] + v * step; ``margin`` is more than any error of rounding."""
+
+    base: np.ndarray
+    step: float
+    margin: float
+
+
+class Rows(NamedTuple):
+    """Some rows of a gallery: their codes by feature, levels by tree, the sum of the levels, and their row numbers."""
+
+    codes: np.ndarray
+    levels: np.ndarray
+    bound: np.ndarray
+    row: np.ndarray
+
+
+# Preparation -----------------------------------------------------------------------------------------
+
+
+@kernel
+def fill_reachable(nodes, values, best):
+    """OUT ``best[r]``: the greatest value that can be reached from row r of the table."""
+    for r in range(nodes.kind.shape[0] - 1, -1, -1):
+        le, gt = nodes.if_le[r], nodes.if_gt[r]
+        best[r] = max(best[le] if le >= 0 else values[-1 - le], best[gt] if gt >= 0 else values[-1 - gt])
+
+
+@kernel
+def choose_cells(inside, outside, weight, reachable, n_tests, price, chosen):
+    """OUT ``chosen``: the cells whose tests lower the mean bound by more than ``price`` a test; the first one always.
+
+    The tests of a cell, together with those of the best cells below it, lower the bound from what can be reached in the cell
+    to what can be reached in its children. Each cell counts by its ``weight``.
+    """
+    n_cells = inside.shape[0]
+    worth = np.zeros(n_cells)
+    for c in range(n_cells - 1, -1, -1):
+        i, o = inside[c], outside[c]
+        if i >= 0:
+            lowered = weight[c] * reachable[c] - weight[i] * reachable[i] - weight[o] * reachable[o]
+            worth[c] = max(0.0, lowered - price * n_tests[c] + worth[i] + worth[o])
+    for c in range(n_cells):
+        chosen[c] = False
+    chosen[0] = inside[0] >= 0
+    for c in range(n_cells):
+        if chosen[c]:
+            chosen[inside[c]] = worth[inside[c]] > 0.0
+            chosen[outside[c]] = worth[outside[c]] > 0.0
+
+
+@kernel
+def assign_slots(if_le, if_gt, slot):
+    """Number the slots of the tests of one tree: a slot is used again when all who need its levels have read them.
+
+    IN ``if_le``, ``if_gt``: a later test, or -1 - level. OUT the same as slots, and ``slot``. Returns how many slots there are.
+    """
+    n = slot.shape[0]
+    readers = np.zeros(n, dtype=np.int32)
+    for r in range(n):
+        if if_le[r] >= 0:
+            readers[if_le[r]] += 1
+        if if_gt[r] >= 0:
+            readers[if_gt[r]] += 1
+    free = np.empty(n, dtype=np.int32)
+    n_free = 0
+    n_slots = TOP + 1
+    for r in range(n - 1, -1, -1):
+        # Taken before those of the successors are given back: a loop that writes where it reads is slow.
+        if n_free > 0:
+            n_free -= 1
+            slot[r] = free[n_free]
+        else:
+            slot[r] = n_slots
+            n_slots += 1
+        for successors in (if_le, if_gt):
+            s = successors[r]
+            if s >= 0:
+                successors[r] = slot[s]
+                readers[s] -= 1
+                if readers[s] == 0:
+                    free[n_free] = slot[s]
+                    n_free += 1
+            else:
+                successors[r] = -1 - s
+    return n_slots
+
+
+# Codes -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def code_of(x, low, scale):
+    """The code of a number. It never falls when x rises, whatever is rounded: a range of x is a range of codes."""
+    at = (x - low) * scale
+    at = at if at > 0.0 else 0.0
+    return np.uint8(at if at < LAST_CODE else LAST_CODE)
+
+
+@kernel
+def fill_codes(X, start, stop, grid, codes):
+    """OUT ``codes[f, i]``: code of feature f of row start + i of X."""
+    of_row = np.empty(X.shape[1], dtype=np.uint8)
+    for i in range(start, stop):
+        for f in range(X.shape[1]):
+            of_row[f] = code_of(np.float64(X[i, f]), grid.low[f], grid.scale[f])
+        for f in range(X.shape[1]):
+            codes[f, i - start] = of_row[f]
+
+
+@kernel
+def fill_ranges(query, tests, grid, ranges):
+    """OUT ``ranges[r]``: first code and length less one of the codes where test r may hold, and of those where it must."""
+    for r in range(tests.kind.shape[0]):
+        kind, f, t = tests.kind[r], tests.feature[r], tests.threshold[r]
+        q, low, scale = np.float64(query[f]), grid.low[f], grid.scale[f]
+        # More than the error of one subtraction here and one in the test.
+        slack = 2.0**-48 * (abs(q) + abs(t))
+        may_first, may_last, must_first, must_last = 0, -1, 0, -1
+        if kind == ABS_DIFF:
+            if t >= 0.0:
+                may_first, may_last = int(code_of(q - t - slack, low, scale)), int(code_of(q + t + slack, low, scale))
+                must_first = int(code_of(q - t + slack, low, scale)) + 1
+                must_last = int(code_of(q + t - slack, low, scale)) - 1
+        elif kind == SUM:
+            may_last = int(code_of(t - q + slack, low, scale))
+            must_last = int(code_of(t - q - slack, low, scale)) - 1
+        elif kind == MIN and q <= t:
+            may_last = must_last = LAST_CODE
+        elif kind == MIN or q <= t:
+            may_last = int(code_of(t, low, scale))
+            must_last = may_last - 1
+        empty = LAST_CODE + 1
+        ranges[r, 0] = may_first if may_first <= may_last else empty
+        ranges[r, 1] = may_last - may_first if may_first <= may_last else 0
+        ranges[r, 2] = must_first if must_first <= must_last else empty
+        ranges[r, 3] = must_last - must_first if must_first <= must_last else 0
+
+
+# Bounds ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def fill_levels(codes, at, n, tests, tree, ranges, slots):
+    """The highest level that n rows, from place ``at`` of their codes on, can reach in a tree; returns the slot with them."""
+    for r in range(tests.start[tree + 1] - 1, tests.start[tree] - 1, -1):
+        le, gt, slot = tests.if_le[r], tests.if_gt[r], tests.slot[r]
+        may_first, may_more, must_first, must_more = ranges[r, 0], ranges[r, 1], ranges[r, 2], ranges[r, 3]
+        column = codes[tests.feature[r], at : at + n]
+        for i in range(n):
+            code = column[i]
+            inside = slots[le, i] if np.uint8(code - may_first) <= may_more else np.uint8(0)
+            outside = np.uint8(0) if np.uint8(code - must_first) <= must_more else slots[gt, i]
+            slots[slot, i] = inside if inside > outside else outside
+    return tests.slot[tests.start[tree]]
+
+
+@kernel
+def move_rows(rows, at, n, need, to, place):
+    """Copy those of n rows, from place ``at`` on, whose bound is at least ``need`` to ``place`` of ``to``; returns how many.
+
+    ``to`` may be the same rows, if no row moves back.
+    """
+    chosen = np.empty(n + 1, dtype=np.int64)
+    n_chosen = 0
+    for i in range(at, at + n):
+        chosen[n_chosen] = i
+        n_chosen += 1 if rows.bound[i] >= need else 0
+    for f in range(rows.codes.shape[0]):
+        for i in range(n_chosen):
+            to.codes[f, place + i] = rows.codes[f, chosen[i]]
+    for t in range(rows.levels.shape[0]):
+        for i in range(n_chosen):
+            to.levels[t, place + i] = rows.levels[t, chosen[i]]
+    for i in range(n_chosen):
+        to.bound[place + i] = rows.bound[chosen[i]]
+        to.row[place + i] = rows.row[chosen[i]]
+    return n_chosen
+
+
+@kernel
+def drop_rows(rows, at, n, tests, ranges, need, slots, to, place, work):
+    """Sharpen the bounds of n rows, from place ``at`` on, tree by tree; those that stay at ``need`` go to ``place`` of ``to``.
+
+    They move as soon as three of four are dropped, and again at the end. Returns how many stay. ``work[0]`` grows by the
+    number of tests asked of rows.
+    """
+    for tree in range(tests.start.shape[0] - 1):
+        n_tests = tests.start[tree + 1] - tests.start[tree]
+        if n_tests == 0:
+            continue
+        work[0] += n_tests * n
+        sharper = slots[fill_levels(rows.codes, at, -(-n // VECTOR) * VECTOR, tests, tree, ranges, slots)]
+        levels, bound = rows.levels[tree, at : at + n], rows.bound[at : at + n]
+        n_left = 0
+        for i in range(n):
+            bound[i] -= np.int32(levels[i]) - np.int32(sharper[i])
+            levels[i] = sharper[i]
+            n_left += 1 if bound[i] >= need else 0
+        if n_left == 0:
+            return 0
+        if 4 * n_left <= n:
+            n = move_rows(rows, at, n, need, to, place)
+            rows, at = to, place
+    return move_rows(rows, at, n, need, to, place)
+
+
+# Search ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def least_bound(needed, n_trees, levels):
+    """The least sum of levels with which a row may have the score that is needed."""
+    units = (needed * n_trees - levels.margin - levels.base.sum()) / levels.step
+    return np.int32(min(max(np.floor(units), 0.0), 2.0**31 - 1.0))
+
+
+@kernel
+def insert_best(score, row, scores, rows):
+    """Put a row into its place among the best, a higher score first and then a smaller number; the last one falls out."""
+    at = scores.shape[0]
+    while at > 0 and (rows[at - 1] < 0 or scores[at - 1] < score or (scores[at - 1] == score and rows[at - 1] > row)):
+        at -= 1
+        if at + 1 < scores.shape[0]:
+            scores[at + 1], rows[at + 1] = scores[at], rows[at]
+    if at < scores.shape[0]:
+        scores[at], rows[at] = score, row
+
+
+@kernel
+def full_score(query, row, trees):
+    """The mean over all trees, summed in their order."""
+    total = 0.0
+    for tree in range(trees.root.shape[0]):
+        total += trees.values[walk(query, row, trees.nodes, trees.root[tree])]
+    return total / trees.root.shape[0]
+
+
+@kernel
+def fill_distances(codes, of_query, distance):
+    """OUT ``distance[i]``: sum over features of the difference of codes, of at most 257 features so that 16 bits hold it."""
+    distance[:] = 0
+    for f in range(0, codes.shape[0], 1 + codes.shape[0] // 258):
+        column, code = codes[f], of_query[f]
+        for i in range(distance.shape[0]):
+            c = column[i]
+            distance[i] += np.uint16(np.uint8(c - code) if c > code else np.uint8(code - c))
+
+
+@kernel
+def score_of_guess(query, gallery, start, n, codes, grid, trees, k, work):
+    """The k-th best score of some rows near the query: k rows of the gallery have at least this one. -inf if it has fewer."""
+    n_guess = min(n, 2 * k)
+    near, rows = np.full(n_guess, -np.inf), np.full(n_guess, -1, dtype=np.int64)
+    of_query = np.empty(codes.shape[1], dtype=np.uint8)
+    for f in range(codes.shape[1]):
+        of_query[f] = code_of(np.float64(query[f]), grid.low[f], grid.scale[f])
+    distance = np.empty(WIDTH, dtype=np.uint16)
+    for block in range(codes.shape[0]):
+        fill_distances(codes[block, :, :], of_query, distance)
+        for i in range(min(WIDTH, n - block * WIDTH)):
+            if -np.float64(distance[i]) > near[-1]:
+                insert_best(-np.float64(distance[i]), start + block * WIDTH + i, near, rows)
+    scores, best = np.full(k, -np.inf), np.full(k, -1, dtype=np.int64)
+    for row in rows:
+        insert_best(full_score(query, gallery[row], trees), row, scores, best)
+    work[1] += n_guess * trees.root.shape[0]
+    return scores[-1]
+
+
+@kernel
+def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best, work):
+    """Walk n rows, from place ``at`` on, the most promising first, and keep the best; returns the score that is needed then.
+
+    ``work[1]`` grows by the number of trees that were walked down.
+    """
+    n_trees = trees.root.shape[0]
+    order = np.argsort(rows.bound[at : at + n])
+    for k in range(n - 1, -1, -1):
+        i = at + order[k]
+        enough = needed * n_trees - levels.margin
+        rest = np.float64(rows.bound[i]) * levels.step + levels.base.sum()
+        total = 0.0
+        tree = 0
+        while tree < n_trees and total + rest >= enough:
+            rest -= levels.base[tree] + np.float64(rows.levels[tree, i]) * levels.step
+            total += trees.values[walk(query, gallery[rows.row[i]], trees.nodes, trees.root[tree])]
+            tree += 1
+        work[1] += tree
+        score = total / n_trees
+        if tree == n_trees and score >= needed:
+            insert_best(score, rows.row[i], scores, best)
+            if best[-1] >= 0:
+                needed = max(needed, scores[-1])
+    return needed
+
+
+@kernel
+def search_rows(queries, gallery, start, stop, grid, few, more, trees, levels, n_slots, needed, scores, best, work):
+    """The best of rows ``start`` to ``stop`` of a gallery for each query.
+
+    IN OUT ``needed``: the score below which a row is of no use. OUT ``scores``, ``best``: the best rows of each query; they
+    begin as -inf and -1. ``work`` grows by the number of tests asked of rows, and of trees that rows were walked down.
+    """
+    n_queries, n_features, n_trees = queries.shape[0], gallery.shape[1], trees.root.shape[0]
+    slots = np.empty((n_slots, STRIDE), dtype=np.uint8)
+    for level in range(TOP + 1):
+        slots[level] = level
+    few_ranges = np.empty((n_queries, few.kind.shape[0], 4), dtype=np.uint8)
+    more_ranges = np.empty((n_queries, more.kind.shape[0], 4), dtype=np.uint8)
+    for q in range(n_queries):
+        fill_ranges(queries[q], few, grid, few_ranges[q])
+        fill_ranges(queries[q], more, grid, more_ranges[q])
+    n_blocks = -(-(stop - start) // WIDTH)
+    codes = np.zeros((n_blocks, n_features, STRIDE), dtype=np.uint8)
+    for block in range(n_blocks):
+        begin = start + block * WIDTH
+        fill_codes(gallery, begin, min(begin + WIDTH, stop), grid, codes[block])
+    for q in range(n_queries):
+        guess = score_of_guess(queries[q], gallery, start, stop - start, codes, grid, trees, scores.shape[1], work)
+        needed[q] = max(needed[q], guess)
+    # Rows that passed the first step wait, for each query, until they are as many as a block, with room for one more block.
+    waiting = room_for_rows(n_queries, n_features, n_trees, 2 * STRIDE)
+    n_waiting = np.zeros(n_queries, dtype=np.int64)
+    levels_of_block = np.empty((n_trees, STRIDE), dtype=np.uint8)
+    bound, row = np.empty(STRIDE, dtype=np.int32), np.empty(STRIDE, dtype=np.int32)
+    for b in range(n_blocks):
+        begin = start + b * WIDTH
+        n_block = min(WIDTH, stop - begin)
+        block = Rows(codes[b], levels_of_block, bound, row)
+        for i in range(n_block):
+            row[i] = begin + i
+        for q in range(n_queries):
+            block.levels[:] = TOP
+            block.bound[:] = TOP * n_trees
+            kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
+            need = least_bound(needed[q], n_trees, levels)
+            n_waiting[q] += drop_rows(block, 0, n_block, few, few_ranges[q], need, slots, kept, n_waiting[q], work)
+            while n_waiting[q] >= WIDTH or (n_waiting[q] > 0 and begin + WIDTH >= stop):
+                n = min(n_waiting[q], WIDTH)
+                n_waiting[q] -= n
+                at = n_waiting[q]
+                need = least_bound(needed[q], n_trees, levels)
+                n = move_rows(kept, at, n, need, kept, at)
+                if n >= MANY:
+                    n = drop_rows(kept, at, n, more, more_ranges[q], need, slots, kept, at, work)
+                needed[q] = score_rows(queries[q], gallery, kept, at, n, trees, levels, needed[q], scores[q], best[q], work)
+
+
+@kernel
+def room_for_rows(n_queries, n_features, n_trees, size):
+    """Room for rows of each query. Codes begin as zeros: whole vectors are read, also behind the last row."""
+    return Rows(
+        np.zeros((n_queries, n_features, size), dtype=np.uint8),
+        np.empty((n_queries, n_trees, size), dtype=np.uint8),
+        np.empty((n_queries, size), dtype=np.int32),
+        np.empty((n_queries, size), dtype=np.int32),
+    )
