@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import binning, cart, coordinates, cross, pairs, route, search, segments
+from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, route, search, segments
 from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
 
 pytestmark = [
     pytest.mark.kernel,
     # Interpreted, a cut with nothing on one side divides zero by zero before it is discarded; compiled code says nothing.
     pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
+    # Interpreted, NumPy warns of what is meant: differences of bytes that wrap around, and codes of huge numbers.
+    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
 ]
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
@@ -398,6 +400,238 @@ def test_exit_values_are_those_of_the_oracle_by_walks_and_by_sweeps(seed, sizes)
     expected = total + values[oracle.route(oracle.coordinates(pair_array), *table)]
     route.add_exit_values(*as_rows(pair_array), nodes, values, total)
     np.testing.assert_array_equal(total, expected)
+
+
+# nearest ---------------------------------------------------------------------------------------------
+
+KINDS = ("abs_diff", "sum", "min", "max")
+
+
+def some_grid(rng, n_features):
+    """A coarse grid, with a feature that has but one code."""
+    low = rng.normal(size=n_features)
+    scale = rng.choice([0.0, 1.0, 7.3, 90.0, 1e300], n_features)
+    return nearest.Grid(low, scale)
+
+
+def first_tests(rng, n_trees, n_features):
+    """Random tables of tests for bounds: trees whose exits are levels, with their tables for the oracle."""
+    columns, start, tables, n_slots = [], [0], [], 0
+    for _ in range(n_trees):
+        n = int(rng.integers(1, 9))
+        coordinate = rng.integers(0, 4 * n_features, n)
+        successors = [
+            np.array([rng.choice([*range(r + 1, n), *(-1 - rng.integers(0, 256, 4))]) for r in range(n)], np.int32)
+            for _ in range(2)
+        ]
+        threshold = rng.integers(-2, 6, n) / 2
+        tables.append((coordinate, threshold, *(s.copy() for s in successors)))
+        slot = np.full(n, -1, np.int32)
+        n_slots = max(n_slots, nearest.assign_slots(*successors, slot))
+        kind, feature = (coordinate // n_features).astype(np.uint8), (coordinate % n_features).astype(np.int32)
+        columns.append((kind, feature, threshold, *successors, slot))
+        start.append(start[-1] + n)
+    tests = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), np.array(start))
+    return tests, tables, max(n_slots, nearest.TOP + 1)
+
+
+def slots_for(n_slots):
+    slots = np.zeros((n_slots, nearest.STRIDE), np.uint8)
+    slots[: nearest.TOP + 1] = np.arange(nearest.TOP + 1)[:, None]
+    return slots
+
+
+def room(n_features, n_trees, n):
+    return nearest.Rows(*(array[0] for array in nearest.room_for_rows(1, n_features, n_trees, n)))
+
+
+@given(seeds)
+@modest
+def test_reachable_is_the_best_of_all_walks(seed):
+    rng = np.random.default_rng(seed)
+    nodes, _ = random_table(rng, 7, 3)
+    values, best = rng.normal(size=3), np.empty(7)
+    nearest.fill_reachable(nodes, values, best)
+
+    def reached(at):
+        return values[-1 - at] if at < 0 else max(reached(nodes.if_le[at]), reached(nodes.if_gt[at]))
+
+    np.testing.assert_array_equal(best, [reached(r) for r in range(7)])
+
+
+@given(seeds)
+@modest
+def test_chosen_cells_are_worth_more_than_any_others(seed):
+    """All sets of cells that hold the parents of their cells are tried, for a tree of seven split cells."""
+    rng = np.random.default_rng(seed)
+    inside, outside = np.full(15, -1), np.full(15, -1)
+    inside[:7], outside[:7] = np.arange(1, 15, 2), np.arange(2, 16, 2)
+    weight, reachable, n_tests = np.ones(15), rng.normal(size=15), rng.integers(1, 5, 15)
+    for c in range(6, -1, -1):
+        reachable[c] = max(reachable[inside[c]], reachable[outside[c]])
+    for c in range(7):
+        weight[inside[c]] = weight[c] * rng.uniform()
+        weight[outside[c]] = weight[c] - weight[inside[c]]
+    chosen = np.empty(15, bool)
+    nearest.choose_cells(inside, outside, weight, reachable, n_tests, 0.05, chosen)
+
+    def worth(cells):
+        ends = [c for c in range(1, 15) if (c - 1) // 2 in cells and c not in cells]
+        return reachable[0] - sum(weight[c] * reachable[c] for c in ends) - 0.05 * sum(n_tests[c] for c in cells)
+
+    sets = [{c for c in range(7) if code >> c & 1} for code in range(1, 128)]
+    closed = [cells for cells in sets if all(c == 0 or (c - 1) // 2 in cells for c in cells)]
+    assert worth(set(np.flatnonzero(chosen))) == pytest.approx(max(map(worth, closed)))
+
+
+@given(seeds)
+@modest
+def test_codes_never_fall_and_ranges_hold_what_they_say(seed):
+    """A test may hold only where the codes say so, and holds wherever they say it must; also for x on the very threshold."""
+    rng = np.random.default_rng(seed)
+    tests, _, _ = first_tests(rng, 3, 2)
+    grid, query = some_grid(rng, 2), rng.integers(-4, 5, 2) / 2
+    thresholds = tests.threshold[:, None] + np.array([1.0, -1.0])
+    edges = np.concatenate([(query + t * sign).ravel() for t in thresholds for sign in (1, -1)])
+    x = np.concatenate([rng.normal(size=30), edges, np.nextafter(edges, np.inf), [-1e300, 1e300]])
+    X = np.column_stack([x, rng.permutation(x)])
+    codes = np.full((2, len(X) + 1), 77, np.uint8)
+    nearest.fill_codes(np.concatenate([X[:1], X]), 1, len(X) + 1, grid, codes)
+    assert codes[:, :-1].max() <= nearest.LAST_CODE
+    ranges = np.empty((len(tests.kind), 4), np.uint8)
+    nearest.fill_ranges(query, tests, grid, ranges)
+    pair_array = np.stack([np.broadcast_to(query, X.shape), X], axis=1)
+    for f in range(2):
+        assert (np.diff(codes[f, :-1][np.argsort(X[:, f])].astype(int)) >= 0).all()
+    for r, (kind, f) in enumerate(zip(tests.kind, tests.feature, strict=True)):
+        holds = oracle.coordinates(pair_array, [KINDS[kind]])[:, f] <= tests.threshold[r]
+        may_first, may_more, must_first, must_more = ranges[r].astype(int)
+        code = codes[f, :-1].astype(int)
+        may = (may_first <= code) & (code <= may_first + may_more)
+        must = (must_first <= code) & (code <= must_first + must_more)
+        assert not (holds & ~may).any()
+        assert not (must & ~holds).any()
+
+
+@given(seeds)
+@modest
+def test_levels_are_bounds_and_exact_on_a_fine_grid(seed):
+    rng = np.random.default_rng(seed)
+    tests, tables, n_slots = first_tests(rng, 3, 2)
+    X, query = rng.integers(-8, 9, (40, 2)) / 4 + 1 / 16, rng.integers(-4, 5, 2) / 4
+    F = oracle.coordinates(np.stack([np.broadcast_to(query, X.shape), X], axis=1), KINDS)
+    true = np.array([oracle.route(F, *table) for table in tables])
+    fine = nearest.Grid(np.full(2, -4.0), np.full(2, 32.0))
+    for grid in (fine, some_grid(rng, 2)):
+        codes = np.zeros((2, nearest.STRIDE), np.uint8)
+        nearest.fill_codes(X, 0, 40, grid, codes[:, 5:])
+        ranges = np.empty((len(tests.kind), 4), np.uint8)
+        nearest.fill_ranges(query, tests, grid, ranges)
+        slots = slots_for(n_slots)
+        found = [slots[nearest.fill_levels(codes, 5, 40, tests, tree, ranges, slots)][:40].copy() for tree in range(3)]
+        assert (np.array(found) >= true).all()
+        if grid is fine:
+            np.testing.assert_array_equal(found, true)
+
+
+@given(seeds, st.integers(0, 255 * 5))
+@modest
+def test_rows_are_dropped_by_their_bounds(seed, need):
+    rng = np.random.default_rng(seed)
+    tests, _, n_slots = first_tests(rng, 5, 2)
+    grid, query = some_grid(rng, 2), rng.normal(size=2)
+    rows, to, work = room(2, 5, nearest.STRIDE), room(2, 5, 2 * nearest.STRIDE), np.zeros(2, np.int64)
+    nearest.fill_codes(rng.normal(size=(50, 2)), 0, 50, grid, rows.codes)
+    rows.levels[:], rows.bound[:], rows.row[:50] = nearest.TOP, 5 * nearest.TOP, np.arange(100, 150)
+    ranges, slots = np.empty((len(tests.kind), 4), np.uint8), slots_for(n_slots)
+    nearest.fill_ranges(query, tests, grid, ranges)
+    levels = [slots[nearest.fill_levels(rows.codes, 0, 50, tests, tree, ranges, slots)][:50].copy() for tree in range(5)]
+    bound = np.sum(levels, axis=0, dtype=int)
+    codes = rows.codes.copy()
+    n = nearest.drop_rows(rows, 0, 50, tests, ranges, np.int32(need), slots, to, 7, work)
+    kept = np.flatnonzero(bound >= need)
+    np.testing.assert_array_equal(to.row[7 : 7 + n], 100 + kept)
+    np.testing.assert_array_equal(to.bound[7 : 7 + n], bound[kept])
+    np.testing.assert_array_equal(to.levels[:, 7 : 7 + n], np.array(levels)[:, kept])
+    np.testing.assert_array_equal(to.codes[:, 7 : 7 + n], codes[:, kept])
+    assert 0 < work[0] <= 50 * len(tests.kind)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), max_size=12, unique_by=lambda pair: pair[1]))
+@modest
+def test_best_are_sorted_by_score_and_then_by_row(pairs_of_score_and_row):
+    scores, rows = np.full(4, -np.inf), np.full(4, -1)
+    for score, row in pairs_of_score_and_row:
+        nearest.insert_best(float(score), row, scores, rows)
+    expected = sorted(pairs_of_score_and_row, key=lambda pair: (-pair[0], pair[1]))[:4]
+    assert [(s, r) for s, r in zip(scores, rows, strict=True) if r >= 0] == expected
+
+
+def test_distances_are_sums_of_differences_of_codes(rng):
+    for n_features in (3, 600):
+        codes, of_query = rng.integers(0, 255, (n_features, 40), np.uint8), rng.integers(0, 255, n_features, np.uint8)
+        distance = np.empty(40, np.uint16)
+        nearest.fill_distances(codes, of_query, distance)
+        step = 1 if n_features == 3 else 3
+        expected = np.abs(codes[::step].astype(int) - of_query[::step, None].astype(int)).sum(axis=0)
+        np.testing.assert_array_equal(distance, expected)
+
+
+@given(seeds, st.integers(1, 12), st.sampled_from([-np.inf, 0.5, np.inf]))
+@modest
+def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
+    rng = np.random.default_rng(seed)
+    n_trees, n_rows = int(rng.integers(1, 5)), int(rng.integers(1, 90))
+    queries, gallery = rng.integers(0, 5, (2, 3)).astype(float), rng.integers(0, 5, (n_rows + 4, 3)).astype(float)
+    made = [random_table(rng, 6, 3) for _ in range(n_trees)]
+    values = np.round(rng.normal(size=(n_trees, 3)), 1)
+    scores = np.zeros((2, n_rows))
+    for (_, table), of_exits in zip(made, values, strict=True):
+        for q in range(2):
+            pair_array = np.stack([np.broadcast_to(queries[q], (n_rows, 3)), gallery[4:]], axis=1)
+            scores[q] += of_exits[oracle.route(oracle.coordinates(pair_array), *table)]
+    scores /= n_trees
+
+    def joined(name):
+        columns = [getattr(nodes, name) for nodes, _ in made]
+        if name not in ("if_le", "if_gt"):
+            return np.concatenate(columns)
+        moved = [np.where(c >= 0, c + 6 * t, c - 3 * t) for t, c in enumerate(columns)]
+        return np.concatenate(moved).astype(np.int32)
+
+    nodes = route.Nodes(*(joined(name) for name in route.Nodes._fields))
+    trees = nearest.Trees(nodes, np.arange(0, 6 * n_trees, 6, dtype=np.int32), values.ravel())
+    step = np.ptp(values) / nearest.TOP
+    levels = nearest.Levels(values.max(axis=1) - nearest.TOP * step, step, 1e-6)
+    # A first step that asks one test of each tree, and a second one that asks two.
+    asked = []
+    for n_asked in (1, 2):
+        columns = []
+        for t, (table, _) in enumerate(made):
+            best = np.empty(6)
+            nearest.fill_reachable(table, values[t], best)
+
+            def level(s, t=t, best=best):
+                value = values[t][-1 - s] if s < 0 else best[s]
+                return int(min(np.ceil((value - levels.base[t]) / step), nearest.TOP))
+
+            successors = [
+                np.array([s if 0 <= s < n_asked else -1 - level(s) for s in table_of[:n_asked].tolist()], np.int32)
+                for table_of in (table.if_le, table.if_gt)
+            ]
+            slot = np.empty(n_asked, np.int32)
+            nearest.assign_slots(*successors, slot)
+            columns.append((table.kind[:n_asked], table.feature[:n_asked], table.threshold[:n_asked], *successors, slot))
+        start = n_asked * np.arange(n_trees + 1)
+        asked.append(nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), start))
+    found, rows, needed = np.full((2, k), -np.inf), np.full((2, k), -1), np.full(2, least)
+    grid, work = nearest.Grid(np.zeros(3), np.full(3, rng.choice([0.0, 0.4, 20.0]))), np.zeros(2, np.int64)
+    n_slots = nearest.TOP + 3
+    nearest.search_rows(queries, gallery, 4, n_rows + 4, grid, *asked, trees, levels, n_slots, needed, found, rows, work)
+    for q in range(2):
+        order = [row for row in np.argsort(-scores[q], kind="stable")[:k] if scores[q, row] >= least]
+        np.testing.assert_array_equal(rows[q], [*(4 + np.array(order, int)), *[-1] * (k - len(order))])
+        np.testing.assert_array_equal(found[q, : len(order)], scores[q, order])
 
 
 # the lanes have teeth --------------------------------------------------------------------------------
