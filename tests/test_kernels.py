@@ -427,11 +427,11 @@ def first_tests(rng, n_trees, n_features):
         threshold = rng.integers(-2, 6, n) / 2
         tables.append((coordinate, threshold, *(s.copy() for s in successors)))
         slot = np.full(n, -1, np.int32)
-        n_slots = max(n_slots, nearest.assign_slots(*successors, slot))
+        n_slots = max(n_slots, nearest.assign_slots(np.array([0, n]), *successors, slot))
         kind, feature = (coordinate // n_features).astype(np.uint8), (coordinate % n_features).astype(np.int32)
         columns.append((kind, feature, threshold, *successors, slot))
         start.append(start[-1] + n)
-    tests = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), np.array(start))
+    tests = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), np.array([start]))
     return tests, tables, max(n_slots, nearest.TOP + 1)
 
 
@@ -459,29 +459,66 @@ def test_reachable_is_the_best_of_all_walks(seed):
     np.testing.assert_array_equal(best, [reached(r) for r in range(7)])
 
 
+def joined_trees(made, values):
+    """Random tables of six tests and three exits as one table."""
+
+    def joined(name):
+        columns = [getattr(nodes, name) for nodes, _ in made]
+        if name not in ("if_le", "if_gt"):
+            return np.concatenate(columns)
+        return np.concatenate([np.where(c >= 0, c + 6 * t, c - 3 * t) for t, c in enumerate(columns)]).astype(np.int32)
+
+    nodes = route.Nodes(*(joined(name) for name in route.Nodes._fields))
+    return nearest.Trees(nodes, np.arange(0, 6 * len(made), 6, dtype=np.int32), values.ravel())
+
+
 @given(seeds)
 @modest
-def test_chosen_cells_are_worth_more_than_any_others(seed):
-    """All sets of cells that hold the parents of their cells are tried, for a tree of seven split cells."""
+def test_answers_are_those_of_single_steps(seed):
     rng = np.random.default_rng(seed)
-    inside, outside = np.full(15, -1), np.full(15, -1)
-    inside[:7], outside[:7] = np.arange(1, 15, 2), np.arange(2, 16, 2)
-    weight, reachable, n_tests = np.ones(15), rng.normal(size=15), rng.integers(1, 5, 15)
-    for c in range(6, -1, -1):
-        reachable[c] = max(reachable[inside[c]], reachable[outside[c]])
-    for c in range(7):
-        weight[inside[c]] = weight[c] * rng.uniform()
-        weight[outside[c]] = weight[c] - weight[inside[c]]
-    chosen = np.empty(15, bool)
-    nearest.choose_cells(inside, outside, weight, reachable, n_tests, 0.05, chosen)
+    made = [random_table(rng, 6, 3) for _ in range(2)]
+    trees = joined_trees(made, np.zeros((2, 3)))
+    points, _, first, second = as_rows(random_pairs(rng, 25, 3, n_values=5))
+    n_le, n_gt = np.zeros((2, 12), np.int64)
+    nearest.count_answers(points, points, first, second, trees, n_le, n_gt)
+    F = oracle.coordinates(points.reshape(-1, 2, 3))
+    for t, (_, (coordinate, threshold, if_le, if_gt)) in enumerate(made):
+        came = np.zeros((6, 25), bool)
+        came[0] = True
+        for r in range(6):
+            le = F[:, coordinate[r]] <= threshold[r]
+            assert (n_le[6 * t + r], n_gt[6 * t + r]) == ((came[r] & le).sum(), (came[r] & ~le).sum())
+            for successor, goes in ((if_le[r], le), (if_gt[r], ~le)):
+                if successor >= 0:
+                    came[successor] |= came[r] & goes
 
-    def worth(cells):
-        ends = [c for c in range(1, 15) if (c - 1) // 2 in cells and c not in cells]
-        return reachable[0] - sum(weight[c] * reachable[c] for c in ends) - 0.05 * sum(n_tests[c] for c in cells)
 
-    sets = [{c for c in range(7) if code >> c & 1} for code in range(1, 128)]
-    closed = [cells for cells in sets if all(c == 0 or (c - 1) // 2 in cells for c in cells)]
-    assert worth(set(np.flatnonzero(chosen))) == pytest.approx(max(map(worth, closed)))
+@given(seeds)
+@modest
+def test_chosen_tests_are_worth_more_than_any_others(seed):
+    """All sets of tests that hold what leads to their tests are tried, for a tree of seven tests and eight exits."""
+    rng = np.random.default_rng(seed)
+    if_le, if_gt = (np.array([s if s < 7 else 6 - s for s in range(first, 15, 2)], np.int32) for first in (1, 2))
+    values, reachable = rng.normal(size=8), np.empty(7)
+    nodes = route.Nodes(np.zeros(7, np.uint8), np.zeros(7, np.int32), np.zeros(7), if_le, if_gt)
+    nearest.fill_reachable(nodes, values, reachable)
+    n = np.zeros(15, int)
+    n[0] = 60
+    for r in range(7):
+        n[2 * r + 1] = rng.integers(0, n[r] + 1)
+        n[2 * r + 2] = n[r] - n[2 * r + 1]
+    asked, price = np.empty(7, bool), rng.choice([0.5, 5.0, 1000.0])
+    trees = nearest.Trees(nodes, np.zeros(1, np.int32), values)
+    nearest.choose_tests(trees, reachable, n[1::2].copy(), n[2::2].copy(), price, asked)
+    best = np.concatenate([reachable, values])
+
+    def cost(tests):
+        ends = [s for s in range(15) if s not in tests and (s == 0 or (s - 1) // 2 in tests)]
+        return sum(n[s] * best[s] for s in ends) + price * len(tests)
+
+    sets = [{r for r in range(7) if code >> r & 1} for code in range(128)]
+    closed = [tests for tests in sets if all(r == 0 or (r - 1) // 2 in tests for r in tests)]
+    assert cost(set(np.flatnonzero(asked))) == pytest.approx(min(map(cost, closed)))
 
 
 @given(seeds)
@@ -528,7 +565,7 @@ def test_levels_are_bounds_and_exact_on_a_fine_grid(seed):
         ranges = np.empty((len(tests.kind), 4), np.uint8)
         nearest.fill_ranges(query, tests, grid, ranges)
         slots = slots_for(n_slots)
-        found = [slots[nearest.fill_levels(codes, 5, 40, tests, tree, ranges, slots)][:40].copy() for tree in range(3)]
+        found = [slots[nearest.fill_levels(codes, 5, 40, tests, 0, tree, ranges, slots)][:40].copy() for tree in range(3)]
         assert (np.array(found) >= true).all()
         if grid is fine:
             np.testing.assert_array_equal(found, true)
@@ -545,10 +582,10 @@ def test_rows_are_dropped_by_their_bounds(seed, need):
     rows.levels[:], rows.bound[:], rows.row[:50] = nearest.TOP, 5 * nearest.TOP, np.arange(100, 150)
     ranges, slots = np.empty((len(tests.kind), 4), np.uint8), slots_for(n_slots)
     nearest.fill_ranges(query, tests, grid, ranges)
-    levels = [slots[nearest.fill_levels(rows.codes, 0, 50, tests, tree, ranges, slots)][:50].copy() for tree in range(5)]
+    levels = [slots[nearest.fill_levels(rows.codes, 0, 50, tests, 0, tree, ranges, slots)][:50].copy() for tree in range(5)]
     bound = np.sum(levels, axis=0, dtype=int)
     codes = rows.codes.copy()
-    n = nearest.drop_rows(rows, 0, 50, tests, ranges, np.int32(need), slots, to, 7, work)
+    n = nearest.drop_rows(rows, 0, 50, tests, 0, ranges, np.int32(need), 0, slots, to, 7, work)
     kept = np.flatnonzero(bound >= need)
     np.testing.assert_array_equal(to.row[7 : 7 + n], 100 + kept)
     np.testing.assert_array_equal(to.bound[7 : 7 + n], bound[kept])
@@ -592,42 +629,27 @@ def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
             scores[q] += of_exits[oracle.route(oracle.coordinates(pair_array), *table)]
     scores /= n_trees
 
-    def joined(name):
-        columns = [getattr(nodes, name) for nodes, _ in made]
-        if name not in ("if_le", "if_gt"):
-            return np.concatenate(columns)
-        moved = [np.where(c >= 0, c + 6 * t, c - 3 * t) for t, c in enumerate(columns)]
-        return np.concatenate(moved).astype(np.int32)
-
-    nodes = route.Nodes(*(joined(name) for name in route.Nodes._fields))
-    trees = nearest.Trees(nodes, np.arange(0, 6 * n_trees, 6, dtype=np.int32), values.ravel())
+    trees = joined_trees(made, values)
     step = np.ptp(values) / nearest.TOP
     levels = nearest.Levels(values.max(axis=1) - nearest.TOP * step, step, 1e-6)
     # A first step that asks one test of each tree, and a second one that asks two.
-    asked = []
+    columns = []
     for n_asked in (1, 2):
-        columns = []
         for t, (table, _) in enumerate(made):
             best = np.empty(6)
             nearest.fill_reachable(table, values[t], best)
-
-            def level(s, t=t, best=best):
-                value = values[t][-1 - s] if s < 0 else best[s]
-                return int(min(np.ceil((value - levels.base[t]) / step), nearest.TOP))
-
-            successors = [
-                np.array([s if 0 <= s < n_asked else -1 - level(s) for s in table_of[:n_asked].tolist()], np.int32)
-                for table_of in (table.if_le, table.if_gt)
-            ]
-            slot = np.empty(n_asked, np.int32)
-            nearest.assign_slots(*successors, slot)
+            highest = np.concatenate([values[t][::-1], best])  # of a successor s at 3 + s
+            target = -1 - np.minimum(np.ceil((highest - levels.base[t]) / step), nearest.TOP).astype(np.int32)
+            target[3 : 3 + n_asked] = np.arange(n_asked)
+            successors, slot = [target[3 + s[:n_asked]] for s in (table.if_le, table.if_gt)], np.empty(n_asked, np.int32)
+            nearest.assign_slots(np.array([0, n_asked]), *successors, slot)
             columns.append((table.kind[:n_asked], table.feature[:n_asked], table.threshold[:n_asked], *successors, slot))
-        start = n_asked * np.arange(n_trees + 1)
-        asked.append(nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), start))
+    start = np.array([np.arange(n_trees + 1), n_trees + 2 * np.arange(n_trees + 1)])
+    asked = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), start)
     found, rows, needed = np.full((2, k), -np.inf), np.full((2, k), -1), np.full(2, least)
     grid, work = nearest.Grid(np.zeros(3), np.full(3, rng.choice([0.0, 0.4, 20.0]))), np.zeros(2, np.int64)
     n_slots = nearest.TOP + 3
-    nearest.search_rows(queries, gallery, 4, n_rows + 4, grid, *asked, trees, levels, n_slots, needed, found, rows, work)
+    nearest.search_rows(queries, gallery, 4, n_rows + 4, grid, asked, trees, levels, n_slots, needed, found, rows, work)
     for q in range(2):
         order = [row for row in np.argsort(-scores[q], kind="stable")[:k] if scores[q, row] >= least]
         np.testing.assert_array_equal(rows[q], [*(4 + np.array(order, int)), *[-1] * (k - len(order))])

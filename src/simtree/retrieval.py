@@ -27,11 +27,13 @@ SCAN_PAIRS = 1 << 18
 # Fewer pairs than this are scored sooner than a shortcut is prepared.
 FEW_PAIRS = 1 << 12
 # Bytes of the codes of a part of the gallery, and of what waits for a group of queries, in a shortcut.
-PART_BYTES = 1 << 23
+PART_BYTES = 1 << 25
 GROUP_BYTES = 1 << 26
-# What a test must gain to be asked in the first and in the second step of a shortcut: by how much of the whole range of values
-# it lowers the bound of a different pair, on average.
-PRICES = (1.2e-3, 1.2e-4)
+# What a test must gain to be asked in the first step of a shortcut and in the second: by how much of the whole range of values
+# it lowers the bound of a pair, on average over a sample of the pairs.
+PRICES = (1.5e-3, 1.2e-4)
+# One pair of so many is in the sample, but at least and at most so many.
+SAMPLE_SHARE, SAMPLE_SIZES = 200, (500, 2000)
 # Rows that the grid of codes is made from.
 GRID_ROWS = 1000
 
@@ -104,6 +106,7 @@ def plan_search(
     score: PairScore,
     mean: tuple[list[RankTree], list[Values]] | None,
     best: BestRows,
+    n_threads: int,
 ) -> tuple[Callable[[Part], None], list[Part]]:
     """What to do, and the parts to do it for, in any order, until ``best`` holds the best rows.
 
@@ -117,17 +120,22 @@ def plan_search(
         What the score is the mean of, if it is.
     best : BestRows
         Where the result is put.
+    n_threads : int
+        How many parts at least, if it can be.
     """
     n_pairs = len(queries) * len(gallery)
     plain = mean is None or n_pairs < FEW_PAIRS or any(tree.regions for tree in mean[0])
-    search = Scan(score) if mean is None or plain else Shortcut(*mean, gallery)
+    search = Scan(score) if mean is None or plain else Shortcut(*mean, queries, gallery)
 
     def work(part: Part) -> None:
         search(queries, gallery, part, best)
 
     n_queries, n_rows = search.sizes(len(queries), gallery.shape[1])
-    groups, parts = _pieces(len(queries), n_queries), _pieces(len(gallery), n_rows)
-    return work, [Part(group, rows) for group in groups for rows in parts]
+    n_groups = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
+    n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_groups), len(gallery)))
+    groups, parts = _pieces(len(queries), n_groups), _pieces(len(gallery), n_parts)
+    # All queries look at one part before the next: what they found there tells what they need elsewhere.
+    return work, [Part(group, rows) for rows in parts for group in groups]
 
 
 @dataclass(frozen=True)
@@ -162,8 +170,8 @@ class Shortcut:
     ----------
     trees, values : lists
         The trees, and the values of their cells.
-    gallery : ndarray of shape (n_rows, n_features)
-        The rows that will be looked at.
+    queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
+        What will be looked for, and where.
 
     Attributes
     ----------
@@ -171,17 +179,15 @@ class Shortcut:
         How many tests were asked of rows by their codes, and how many trees rows were walked down.
     """
 
-    def __init__(self, trees: list[RankTree], values: list[Values], gallery: NDArray[Any]) -> None:
+    def __init__(self, trees: list[RankTree], values: list[Values], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
         widest = max(float(np.ptp(of_cells)) for of_cells in values)
         step = widest / kernels.TOP if widest > 0.0 else 1.0
         base = np.array([of_cells.max() - kernels.TOP * step for of_cells in values])
         greatest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
         self.levels = Levels(base, step, margin=1e-9 * greatest)
-        reachable = [_reachable(tree, of_cells) for tree, of_cells in zip(trees, values, strict=True)]
-        steps = [_first_tests(trees, values, reachable, self.levels, price * widest) for price in PRICES]
-        self.few, self.more = (tests for tests, _ in steps)
-        self.n_slots = max(n_slots for _, n_slots in steps)
         self.trees = _joined(trees, values)
+        answers = _answers(self.trees, queries, gallery)
+        self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
         self.grid = _grid(gallery)
         self.work = np.zeros(2, dtype=np.int64)
         self._lock = Lock()
@@ -202,8 +208,7 @@ class Shortcut:
             part.rows.start,
             part.rows.stop,
             self.grid,
-            self.few,
-            self.more,
+            self.tests,
             self.trees,
             self.levels,
             self.n_slots,
@@ -218,9 +223,9 @@ class Shortcut:
             self.work += work
 
 
-def _pieces(n: int, most: int) -> list[slice]:
-    """A range in pieces of about equal size, none larger than ``most``."""
-    ends = np.linspace(0, n, -(-n // most) + 1).astype(int).tolist()
+def _pieces(n: int, n_pieces: int) -> list[slice]:
+    """A range in pieces of about equal size."""
+    ends = np.linspace(0, n, n_pieces + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
@@ -235,44 +240,46 @@ def _grid(gallery: NDArray[Any]) -> Grid:
     return Grid(low, scale)
 
 
-def _reachable(tree: RankTree, values: Values) -> Values:
-    """The greatest value that can be reached from each node of a tree."""
-    best = np.empty(len(tree.nodes.kind))
-    kernels.fill_reachable(tree.nodes, values, best)
-    return best
+def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[np.int64]:
+    """How many pairs of a sample go from each node to the one (row 0) and to the other (row 1) of its successors."""
+    n = int(np.clip(len(queries) * len(gallery) // SAMPLE_SHARE, *SAMPLE_SIZES))
+    counts = np.zeros((2, len(trees.nodes.kind)), dtype=np.int64)
+    numbers = np.arange(n)
+    kernels.count_answers(queries, gallery, numbers % len(queries), numbers * len(gallery) // n, trees, *counts)
+    return counts
 
 
-def _first_tests(
-    trees: list[RankTree], values: list[Values], reachable: list[Values], levels: Levels, price: float
-) -> tuple[FirstTests, int]:
-    """The tests of each tree that are worth their price, and the number of slots they need."""
+def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers: NDArray[np.int64]) -> tuple[FirstTests, int]:
+    """The tests of each tree that are worth their price in each step, and the number of slots they need."""
+    nodes, n_cells = trees.nodes, len(trees.values)
+    reachable = np.empty(len(nodes.kind))
+    kernels.fill_reachable(nodes, trees.values, reachable)
+    level_of_cells = _levels(trees.values, levels, [tree.n_cells for tree in separate])
+    level_of_nodes = _levels(reachable, levels, [len(tree.nodes.kind) for tree in separate])
+    ends = np.cumsum([0, *(len(tree.nodes.kind) for tree in separate)])
+    n_pairs = int(answers[:, 0].sum()) if len(nodes.kind) else 0
     parts: list[tuple[NDArray[Any], ...]] = []
-    n_slots = kernels.TOP + 1
-    for tree, of_cells, of_nodes, base in zip(trees, values, reachable, levels.base, strict=True):
-        asked = _worth_asking(tree, of_cells, of_nodes, price)
-        number = np.cumsum(asked) - 1
-        highest = np.concatenate([of_cells[::-1], of_nodes])  # of node r at n_cells + r, of cell c at n_cells - 1 - c
-        level = np.clip(np.ceil((highest - base) / levels.step), 0, kernels.TOP)
-        target = (-1 - level).astype(np.int32)  # -1 - level, or the number of the test if it is asked
-        target[tree.n_cells + np.flatnonzero(asked)] = number[asked]
-        if_le, if_gt = (target[tree.n_cells + table[asked]] for table in (tree.nodes.if_le, tree.nodes.if_gt))
-        slot = np.empty(len(if_le), dtype=np.int32)
-        n_slots = max(n_slots, kernels.assign_slots(if_le, if_gt, slot))
-        nodes = tree.nodes
+    starts, n_slots, n_before = [], 0, 0
+    for price in PRICES:
+        asked = np.empty(len(nodes.kind), dtype=np.bool_)
+        kernels.choose_tests(trees, reachable, *answers, price * kernels.TOP * levels.step * n_pairs, asked)
+        # For a successor s, at n_cells + s: the number of the test, or -1 - level of a cell or of a node that is not asked.
+        target = -1 - np.concatenate([level_of_cells[::-1], level_of_nodes])
+        target[n_cells:][asked] = np.arange(np.count_nonzero(asked))
+        if_le, if_gt = target[n_cells + nodes.if_le[asked]], target[n_cells + nodes.if_gt[asked]]
+        start, slot = np.append(0, np.cumsum(asked))[ends], np.empty(len(if_le), dtype=np.int32)
+        n_slots = max(n_slots, kernels.assign_slots(start, if_le, if_gt, slot))
         parts.append((nodes.kind[asked], nodes.feature[asked], nodes.threshold[asked], if_le, if_gt, slot))
-    start = np.concatenate([[0], np.cumsum([len(part[0]) for part in parts])])
+        starts.append(n_before + start)
+        n_before += len(slot)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return FirstTests._make([*columns, start]), n_slots
+    return FirstTests._make([*columns, np.array(starts)]), n_slots
 
 
-def _worth_asking(tree: RankTree, of_cells: Values, of_nodes: Values, price: float) -> NDArray[np.bool_]:
-    """Which nodes belong to cells whose tests lower the bound of different pairs by more than they cost."""
-    cells = tree.cells
-    highest = np.where(cells.entry >= 0, np.append(of_nodes, 0.0)[cells.entry], of_cells)
-    n_tests = np.bincount(tree.node_cell, minlength=tree.n_cells)
-    chosen = np.empty(tree.n_cells, dtype=np.bool_)
-    kernels.choose_cells(cells.inside, cells.outside, tree.fpr_mass, highest, n_tests, price, chosen)
-    return chosen[tree.node_cell]
+def _levels(values: Values, levels: Levels, sizes: list[int]) -> NDArray[np.int32]:
+    """The levels of values, so many of each tree, rounded up."""
+    above = (values - np.repeat(levels.base, sizes)) / levels.step
+    return np.asarray(np.clip(np.ceil(above), 0, kernels.TOP), dtype=np.int32)
 
 
 def _joined(trees: list[RankTree], values: list[Values]) -> Trees:

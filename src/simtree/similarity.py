@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -154,7 +154,8 @@ class Similarity(BaseEstimator, ABC):
         wanted, gallery = self._check_points(queries), self._check_points(X)
         best = BestRows(len(wanted), int(k), least)
         with announced_compilation():
-            self._run(*plan_search(wanted, gallery, self._score_pairs, self._mean_of_cells(), best))
+            n_threads = effective_n_jobs(self.n_jobs)
+            self._run(*plan_search(wanted, gallery, self._score_pairs, self._mean_of_cells(), best, n_threads))
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:

@@ -11,10 +11,11 @@ is below the score that is needed, the row is dropped. Bounds get sharper in thr
 
        levels of test r = greater of (levels of if_le[r] where x may be inside, levels of if_gt[r] where x may be outside)
 
-2. **More tests of each tree**, in the same way, once many rows of several blocks have passed the first step.
+2. **More tests of each tree**, in the same way, once enough rows of several blocks have passed the first step.
 3. **The walk down each tree**, from the values themselves. What comes out at the end is the score itself, summed tree by tree.
 
-A bound errs on the high side only, so no row is lost, and the result is that of scoring all rows.
+Which tests are asked in which step is decided by how some of the pairs answer them. A bound errs on the high side only, so no
+row is lost, and the result is that of scoring all rows.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import ABS_DIFF, MIN, SUM
+from simtree._kernels.coordinates import ABS_DIFF, MIN, SUM, coordinate_value
 from simtree._kernels.route import Nodes, walk
 
 # Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
@@ -35,8 +36,10 @@ VECTOR = 128
 TOP = 255
 # The highest code; 255 is the code of no row, so [255, 255] is an empty range of codes.
 LAST_CODE = 254
-# Fewer rows than this skip the second step, which costs as much for one row as for a hundred.
+# Fewer rows than this skip the later steps on codes, which cost as much for one row as for a hundred.
 MANY = 64
+# When so few rows of a block are left, they wait for those of other blocks.
+FEW_LEFT = WIDTH // 8
 
 
 class Grid(NamedTuple):
@@ -47,10 +50,11 @@ class Grid(NamedTuple):
 
 
 class FirstTests(NamedTuple):
-    """Some first tests of each tree; those of tree t are start[t] to start[t + 1], the first one is where a pair begins.
+    """Some first tests of each tree, fewer or more of them for each step.
 
-    ``slot[r]`` is where the levels of test r are put, ``if_le[r]`` and ``if_gt[r]`` are the slots where it finds those of its
-    successors. Slots 0 to TOP hold their own number.
+    Those of tree t in step s are start[s, t] to start[s, t + 1]; the first one is where a pair begins. ``slot[r]`` is where the
+    levels of test r are put, ``if_le[r]`` and ``if_gt[r]`` are the slots where it finds those of its successors. Slots 0 to TOP
+    hold their own number.
     """
 
     kind: np.ndarray
@@ -99,63 +103,81 @@ def fill_reachable(nodes, values, best):
 
 
 @kernel
-def choose_cells(inside, outside, weight, reachable, n_tests, price, chosen):
-    """OUT ``chosen``: the cells whose tests lower the mean bound by more than ``price`` a test; the first one always.
-
-    The tests of a cell, together with those of the best cells below it, lower the bound from what can be reached in the cell
-    to what can be reached in its children. Each cell counts by its ``weight``.
-    """
-    n_cells = inside.shape[0]
-    worth = np.zeros(n_cells)
-    for c in range(n_cells - 1, -1, -1):
-        i, o = inside[c], outside[c]
-        if i >= 0:
-            lowered = weight[c] * reachable[c] - weight[i] * reachable[i] - weight[o] * reachable[o]
-            worth[c] = max(0.0, lowered - price * n_tests[c] + worth[i] + worth[o])
-    for c in range(n_cells):
-        chosen[c] = False
-    chosen[0] = inside[0] >= 0
-    for c in range(n_cells):
-        if chosen[c]:
-            chosen[inside[c]] = worth[inside[c]] > 0.0
-            chosen[outside[c]] = worth[outside[c]] > 0.0
+def count_answers(queries, gallery, first, second, trees, n_le, n_gt):
+    """OUT ``n_le[r]``, ``n_gt[r]``: grow by the number of pairs that go from test r to one or to the other successor."""
+    nodes = trees.nodes
+    for p in range(first.shape[0]):
+        a, b = queries[first[p]], gallery[second[p]]
+        for root in trees.root:
+            at = root
+            while at >= 0:
+                f = nodes.feature[at]
+                if coordinate_value(nodes.kind[at], np.float64(a[f]), np.float64(b[f])) <= nodes.threshold[at]:
+                    n_le[at] += 1
+                    at = nodes.if_le[at]
+                else:
+                    n_gt[at] += 1
+                    at = nodes.if_gt[at]
 
 
 @kernel
-def assign_slots(if_le, if_gt, slot):
-    """Number the slots of the tests of one tree: a slot is used again when all who need its levels have read them.
+def choose_tests(trees, reachable, n_le, n_gt, price, asked):
+    """OUT ``asked``: the tests that are worth their price, and so are those that lead to them.
+
+    From the last test to the first: the mean bound of the pairs that come to a test is what can be reached from it, or the
+    mean bound of its successors plus the price of the test shared by these pairs, whichever is lower.
+    """
+    nodes, values = trees.nodes, trees.values
+    bound = reachable.copy()
+    for r in range(bound.shape[0] - 1, -1, -1):
+        le, gt, n = nodes.if_le[r], nodes.if_gt[r], n_le[r] + n_gt[r]
+        total = n_le[r] * (bound[le] if le >= 0 else values[-1 - le]) + n_gt[r] * (bound[gt] if gt >= 0 else values[-1 - gt])
+        asked[r] = total + price < n * bound[r]
+        if asked[r]:
+            bound[r] = (total + price) / n
+    led_to = np.zeros(asked.shape[0], dtype=np.bool_)
+    for root in trees.root:
+        if root >= 0:
+            led_to[root] = True
+    for r in range(asked.shape[0]):
+        asked[r] = asked[r] and led_to[r]
+        for s in (nodes.if_le[r], nodes.if_gt[r]):
+            if asked[r] and s >= 0:
+                led_to[s] = True
+
+
+@kernel
+def assign_slots(start, if_le, if_gt, slot):
+    """Number the slots of the tests of each tree: a slot is used again when all who need its levels have read them.
 
     IN ``if_le``, ``if_gt``: a later test, or -1 - level. OUT the same as slots, and ``slot``. Returns how many slots there are.
     """
-    n = slot.shape[0]
-    readers = np.zeros(n, dtype=np.int32)
-    for r in range(n):
-        if if_le[r] >= 0:
-            readers[if_le[r]] += 1
-        if if_gt[r] >= 0:
-            readers[if_gt[r]] += 1
-    free = np.empty(n, dtype=np.int32)
-    n_free = 0
-    n_slots = TOP + 1
-    for r in range(n - 1, -1, -1):
-        # Taken before those of the successors are given back: a loop that writes where it reads is slow.
-        if n_free > 0:
-            n_free -= 1
-            slot[r] = free[n_free]
-        else:
-            slot[r] = n_slots
-            n_slots += 1
-        for successors in (if_le, if_gt):
-            s = successors[r]
+    readers, free = np.zeros(slot.shape[0], dtype=np.int32), np.empty(slot.shape[0], dtype=np.int32)
+    for successors in (if_le, if_gt):
+        for s in successors:
             if s >= 0:
-                successors[r] = slot[s]
-                readers[s] -= 1
-                if readers[s] == 0:
-                    free[n_free] = slot[s]
-                    n_free += 1
+                readers[s] += 1
+    most = TOP + 1
+    for tree in range(start.shape[0] - 1):
+        n_free, n_slots = 0, TOP + 1
+        for r in range(start[tree + 1] - 1, start[tree] - 1, -1):
+            # Taken before those of the successors are given back: a loop that writes where it reads is slow.
+            if n_free > 0:
+                n_free -= 1
+                slot[r] = free[n_free]
             else:
-                successors[r] = -1 - s
-    return n_slots
+                slot[r] = n_slots
+                n_slots += 1
+            for successors in (if_le, if_gt):
+                s = successors[r]
+                successors[r] = slot[s] if s >= 0 else -1 - s
+                if s >= 0:
+                    readers[s] -= 1
+                    if readers[s] == 0:
+                        free[n_free] = slot[s]
+                        n_free += 1
+        most = max(most, n_slots)
+    return most
 
 
 # Codes -----------------------------------------------------------------------------------------------
@@ -213,9 +235,9 @@ def fill_ranges(query, tests, grid, ranges):
 
 
 @kernel
-def fill_levels(codes, at, n, tests, tree, ranges, slots):
+def fill_levels(codes, at, n, tests, step, tree, ranges, slots):
     """The highest level that n rows, from place ``at`` of their codes on, can reach in a tree; returns the slot with them."""
-    for r in range(tests.start[tree + 1] - 1, tests.start[tree] - 1, -1):
+    for r in range(tests.start[step, tree + 1] - 1, tests.start[step, tree] - 1, -1):
         le, gt, slot = tests.if_le[r], tests.if_gt[r], tests.slot[r]
         may_first, may_more, must_first, must_more = ranges[r, 0], ranges[r, 1], ranges[r, 2], ranges[r, 3]
         column = codes[tests.feature[r], at : at + n]
@@ -224,7 +246,7 @@ def fill_levels(codes, at, n, tests, tree, ranges, slots):
             inside = slots[le, i] if np.uint8(code - may_first) <= may_more else np.uint8(0)
             outside = np.uint8(0) if np.uint8(code - must_first) <= must_more else slots[gt, i]
             slots[slot, i] = inside if inside > outside else outside
-    return tests.slot[tests.start[tree]]
+    return tests.slot[tests.start[step, tree]]
 
 
 @kernel
@@ -233,17 +255,16 @@ def move_rows(rows, at, n, need, to, place):
 
     ``to`` may be the same rows, if no row moves back.
     """
-    chosen = np.empty(n + 1, dtype=np.int64)
+    chosen = np.empty(n + 1, dtype=np.uint32)
     n_chosen = 0
     for i in range(at, at + n):
         chosen[n_chosen] = i
         n_chosen += 1 if rows.bound[i] >= need else 0
-    for f in range(rows.codes.shape[0]):
-        for i in range(n_chosen):
-            to.codes[f, place + i] = rows.codes[f, chosen[i]]
-    for t in range(rows.levels.shape[0]):
-        for i in range(n_chosen):
-            to.levels[t, place + i] = rows.levels[t, chosen[i]]
+    for columns, moved in ((rows.codes, to.codes), (rows.levels, to.levels)):
+        for c in range(columns.shape[0]):
+            column, target = columns[c], moved[c, place : place + n_chosen]
+            for i in range(n_chosen):
+                target[i] = column[chosen[i]]
     for i in range(n_chosen):
         to.bound[place + i] = rows.bound[chosen[i]]
         to.row[place + i] = rows.row[chosen[i]]
@@ -251,26 +272,26 @@ def move_rows(rows, at, n, need, to, place):
 
 
 @kernel
-def drop_rows(rows, at, n, tests, ranges, need, slots, to, place, work):
+def drop_rows(rows, at, n, tests, step, ranges, need, few_left, slots, to, place, work):
     """Sharpen the bounds of n rows, from place ``at`` on, tree by tree; those that stay at ``need`` go to ``place`` of ``to``.
 
-    They move as soon as three of four are dropped, and again at the end. Returns how many stay. ``work[0]`` grows by the
-    number of tests asked of rows.
+    They move as soon as three of four are dropped, and at the end, which comes early if no more than ``few_left`` are left.
+    Returns how many there are. ``work[0]`` grows by the number of tests asked of rows.
     """
-    for tree in range(tests.start.shape[0] - 1):
-        n_tests = tests.start[tree + 1] - tests.start[tree]
+    for tree in range(tests.start.shape[1] - 1):
+        n_tests = tests.start[step, tree + 1] - tests.start[step, tree]
         if n_tests == 0:
             continue
         work[0] += n_tests * n
-        sharper = slots[fill_levels(rows.codes, at, -(-n // VECTOR) * VECTOR, tests, tree, ranges, slots)]
+        sharper = slots[fill_levels(rows.codes, at, -(-n // VECTOR) * VECTOR, tests, step, tree, ranges, slots)]
         levels, bound = rows.levels[tree, at : at + n], rows.bound[at : at + n]
         n_left = 0
         for i in range(n):
             bound[i] -= np.int32(levels[i]) - np.int32(sharper[i])
             levels[i] = sharper[i]
             n_left += 1 if bound[i] >= need else 0
-        if n_left == 0:
-            return 0
+        if n_left <= few_left:
+            break
         if 4 * n_left <= n:
             n = move_rows(rows, at, n, need, to, place)
             rows, at = to, place
@@ -368,7 +389,7 @@ def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best,
 
 
 @kernel
-def search_rows(queries, gallery, start, stop, grid, few, more, trees, levels, n_slots, needed, scores, best, work):
+def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slots, needed, scores, best, work):
     """The best of rows ``start`` to ``stop`` of a gallery for each query.
 
     IN OUT ``needed``: the score below which a row is of no use. OUT ``scores``, ``best``: the best rows of each query; they
@@ -378,11 +399,9 @@ def search_rows(queries, gallery, start, stop, grid, few, more, trees, levels, n
     slots = np.empty((n_slots, STRIDE), dtype=np.uint8)
     for level in range(TOP + 1):
         slots[level] = level
-    few_ranges = np.empty((n_queries, few.kind.shape[0], 4), dtype=np.uint8)
-    more_ranges = np.empty((n_queries, more.kind.shape[0], 4), dtype=np.uint8)
+    ranges = np.empty((n_queries, tests.kind.shape[0], 4), dtype=np.uint8)
     for q in range(n_queries):
-        fill_ranges(queries[q], few, grid, few_ranges[q])
-        fill_ranges(queries[q], more, grid, more_ranges[q])
+        fill_ranges(queries[q], tests, grid, ranges[q])
     n_blocks = -(-(stop - start) // WIDTH)
     codes = np.zeros((n_blocks, n_features, STRIDE), dtype=np.uint8)
     for block in range(n_blocks):
@@ -407,15 +426,16 @@ def search_rows(queries, gallery, start, stop, grid, few, more, trees, levels, n
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
             need = least_bound(needed[q], n_trees, levels)
-            n_waiting[q] += drop_rows(block, 0, n_block, few, few_ranges[q], need, slots, kept, n_waiting[q], work)
+            at = n_waiting[q]
+            n_waiting[q] += drop_rows(block, 0, n_block, tests, 0, ranges[q], need, FEW_LEFT, slots, kept, at, work)
             while n_waiting[q] >= WIDTH or (n_waiting[q] > 0 and begin + WIDTH >= stop):
                 n = min(n_waiting[q], WIDTH)
                 n_waiting[q] -= n
                 at = n_waiting[q]
                 need = least_bound(needed[q], n_trees, levels)
-                n = move_rows(kept, at, n, need, kept, at)
-                if n >= MANY:
-                    n = drop_rows(kept, at, n, more, more_ranges[q], need, slots, kept, at, work)
+                for step in range(1, tests.start.shape[0]):
+                    if n >= MANY:
+                        n = drop_rows(kept, at, n, tests, step, ranges[q], need, 0, slots, kept, at, work)
                 needed[q] = score_rows(queries[q], gallery, kept, at, n, trees, levels, needed[q], scores[q], best[q], work)
 
 
