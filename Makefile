@@ -12,7 +12,7 @@ export SIMTREE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test check format lint types unit kernels oldest bench-tree clean
+.PHONY: help demo test check format lint types unit kernels oldest bench bench-quick bench-tree clean
 
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ oldest: ## the tests with the oldest versions that are allowed, in an environmen
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
 	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
+
+bench: $(VENV)/bench.stamp    ## all benchmarks beside peers, about forty minutes (needs SIMTREE_DATA)
+	$(BIN)/python benchmarks/run.py --out results
+
+bench-quick: $(VENV)/bench.stamp    ## the same on small parts of the data, about five minutes
+	$(BIN)/python benchmarks/run.py --quick --out results/quick
 
 bench-tree: $(VENV)/test.stamp    ## one tree beside scikit-learn's (needs SIMTREE_DATA)
 	$(BIN)/python benchmarks/bench_tree.py --out results

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_tree import FULL, materialise, mnist_points, row_numbers
+from problems import materialise, mnist, row_numbers
 from simtree import CartSplitter, SimilarityForest
 from simtree._files import write_atomically
 from simtree.metrics import roc_curve, tpr_at_fpr
@@ -65,7 +65,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not os.environ.get("SIMTREE_DATA"):
         sys.exit("SIMTREE_DATA is not set; set it to the folder that holds MNIST.")
-    (X, y), (X_test, y_test) = mnist_points(FULL)
+    points = mnist()
+    X, y, X_test, y_test = points.X, points.y, points.X_test, points.y_test
     test = PairSampler(y_test).draw(300_000, np.random.default_rng(0), positive_fraction=None)
     test_rows = row_numbers(test)
     forest(1000, n_trees=2).fit(X, y).pair_score(test_rows[:2000], X_test)  # compile first

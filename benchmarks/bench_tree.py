@@ -11,42 +11,35 @@ takes small synthetic data instead, at which the goals are computed but mean not
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import numba
 import numpy as np
-import sklearn
-from sklearn.datasets import make_blobs
-from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-import simtree
+from measure import (
+    MEGABYTE,
+    SEED,
+    describe,
+    in_fresh_process,
+    peak_memory,
+    seconds,
+    seconds_of_compilation,
+    seconds_of_import,
+    setting,
+)
+from problems import Points, clouds, draw, materialise, mnist, row_numbers
 from simtree import CartSplitter, SimilarityTree
 from simtree._files import write_atomically
-from simtree.datasets import load_mnist
-from simtree.pairs import IndexPairs, PairSampler
-
-SEED = 0
-MEGABYTE = 1e6
-# Pairs whose coordinates are computed at one time: the matrix is made without temporaries of its own size.
-BLOCK = 4096
+from simtree.experiments.results import markdown_table
 
 
 @dataclass(frozen=True)
@@ -60,9 +53,10 @@ class Size:
     n_imports: int
 
 
+# On real data, for the quick run of all benchmarks; on synthetic data, to show that this one runs.
+MEDIUM = Size(n_components=153, n_pairs=20_000, n_scored=200_000, n_drawn=2_000_000, n_imports=1)
 FULL = Size(n_components=153, n_pairs=100_000, n_scored=1_000_000, n_drawn=10_000_000, n_imports=5)
 QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_imports=1)
-WARM_UP = Size(n_components=8, n_pairs=1_000, n_scored=0, n_drawn=0, n_imports=0)
 
 
 @dataclass(frozen=True)
@@ -125,8 +119,8 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"ratio": self.ratio, "met": self.met}
 
-    def as_markdown(self) -> str:
-        cells = [
+    def cells(self) -> list[str]:
+        return [
             f"{self.name} ({self.unit})" if self.unit else self.name,
             describe(self.simtree),
             describe(self.scikit_learn),
@@ -134,60 +128,15 @@ class Row:
             self.goal_text,
             {None: "", True: "yes", False: "no"}[self.met],
         ]
-        return f"| {' | '.join(cells)} |"
-
-
-def describe(runs: list[float]) -> str:
-    """Median, and the range if there are several runs."""
-    if not runs:
-        return ""
-    median = f"{statistics.median(runs):.3g}"
-    return median if len(runs) == 1 else f"{median} ({min(runs):.3g} to {max(runs):.3g})"
 
 
 # The problem and the two models
 
 
-def make_problem(size: Size, *, quick: bool) -> Problem:
-    """The points of both parts, and pairs of them, half of which are same."""
-    (X, y), (X_test, y_test) = quick_points(size) if quick else mnist_points(size)
-    train, test = draw(y, size.n_pairs), draw(y_test, size.n_pairs)
-    return Problem(X, y, row_numbers(train), train.same, X_test, row_numbers(test), test.same)
-
-
-def mnist_points(size: Size) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test images, scaled to [0, 1], on the principal components of the training images."""
-    parts = [load_mnist(part=part) for part in ("train", "test")]
-    scaled = [(X.astype(np.float32) / np.float32(255), y) for X, y in parts]
-    pca = PCA(size.n_components, random_state=SEED).fit(scaled[0][0])
-    return [(np.ascontiguousarray(pca.transform(X), dtype=np.float32), y) for X, y in scaled]
-
-
-def quick_points(size: Size) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ten clouds of points, cut into two parts."""
-    X, y = make_blobs(1_000, size.n_components, centers=10, cluster_std=5.0, random_state=SEED)
-    X = X.astype(np.float32)
-    return [(X[:600], y[:600]), (X[600:], y[600:])]
-
-
-def draw(y: np.ndarray, n_pairs: int) -> IndexPairs:
-    """Pairs of labelled points, half of them same, always the same ones."""
-    return PairSampler(y).draw(n_pairs, np.random.default_rng(SEED), positive_fraction=0.5)
-
-
-def row_numbers(pairs: IndexPairs) -> np.ndarray:
-    return np.column_stack([pairs.first, pairs.second])
-
-
-def materialise(X: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The coordinates that the tree tests, |x - x'| and x + x', as a float32 matrix."""
-    n_features = X.shape[1]
-    matrix = np.empty((len(pairs), 2 * n_features), dtype=np.float32)
-    for start in range(0, len(pairs), BLOCK):
-        a, b = (X[pairs[start : start + BLOCK, side]] for side in (0, 1))
-        np.abs(a - b, out=matrix[start : start + BLOCK, :n_features])
-        np.add(a, b, out=matrix[start : start + BLOCK, n_features:])
-    return matrix
+def make_problem(points: Points, n_pairs: int) -> Problem:
+    """The points, and pairs of both parts, half of which are same."""
+    train, test = draw(points.y, n_pairs), draw(points.y_test, n_pairs)
+    return Problem(points.X, points.y, row_numbers(train), train.same, points.X_test, row_numbers(test), test.same)
 
 
 def fit_simtree(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> SimilarityTree:
@@ -205,67 +154,8 @@ def fit_sklearn_from_points(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) 
 
 def warm_up(fit: Callable[..., Any]) -> Any:
     """Fit a small problem of the same types, so that compiled code, caches and imports are in place."""
-    small = make_problem(WARM_UP, quick=True)
+    small = make_problem(clouds(), n_pairs=1_000)
     return fit(small.X, small.pairs, small.same)
-
-
-# Measuring
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """How long the work takes."""
-    gc.collect()
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Result of a function of this file, called in an interpreter started for it."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def memory_status(field: str) -> int:
-    """Bytes, from a field of /proc/self/status: VmRSS is the memory held now, VmHWM its peak."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError(f"/proc/self/status has no field {field}; this benchmark needs Linux.")
-
-
-def peak_memory(work: Callable[[], Any]) -> int:
-    """Most bytes held during the work beyond those held before it."""
-    gc.collect()
-    try:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what is held now
-    except OSError:
-        return sampled_peak_memory(work)
-    before = memory_status("VmHWM")
-    kept = work()
-    peak = memory_status("VmHWM")
-    del kept
-    return peak - before
-
-
-def sampled_peak_memory(work: Callable[[], Any]) -> int:
-    """The same where the peak cannot be reset: looked at each millisecond, which may miss a short one."""
-    before = memory_status("VmRSS")
-    samples = [before]
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.001):
-            samples.append(memory_status("VmRSS"))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        work()
-    finally:
-        done.set()
-        watcher.join()
-    return max(samples) - before
 
 
 def memory_of_fit(fit: Callable[..., Any], file: Path) -> float:
@@ -277,21 +167,8 @@ def memory_of_fit(fit: Callable[..., Any], file: Path) -> float:
 
 def seconds_of_first_fit() -> float:
     """Time of the first fit in a process, from labelled points, so that pairs are drawn too."""
-    points, labels = quick_points(QUICK)[0]
-    return seconds(lambda: SimilarityTree(max_depth=3, n_pairs=200, random_state=SEED).fit(points, labels))
-
-
-def seconds_of_compilation() -> float:
-    """Time of a first fit with an empty cache of compiled kernels, less that of one with a full cache."""
-    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, NUMBA_CACHE_DIR=folder):
-        cold = in_fresh_process(seconds_of_first_fit)
-        return cold - in_fresh_process(seconds_of_first_fit)
-
-
-def seconds_of_import(module: str) -> float:
-    """Time of an import in a fresh interpreter, whose own start is not counted."""
-    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    points = clouds()
+    return seconds(lambda: SimilarityTree(max_depth=3, n_pairs=200, random_state=SEED).fit(points.X, points.y))
 
 
 # The rows
@@ -357,7 +234,7 @@ def import_row(size: Size) -> Row:
 
 
 def compilation_row() -> Row:
-    return Row("compilation at the first fit on a machine", "s", [seconds_of_compilation()], [], goal=30.0)
+    return Row("compilation at the first fit on a machine", "s", [seconds_of_compilation(seconds_of_first_fit)], [], goal=30.0)
 
 
 def measure(problem: Problem, size: Size, repeats: int) -> list[Row]:
@@ -378,15 +255,12 @@ def measure(problem: Problem, size: Size, repeats: int) -> list[Row]:
 
 
 def as_markdown(rows: list[Row]) -> str:
-    head = "| what | simtree | scikit-learn | ratio | goal | met |\n|---|---|---|---|---|---|"
-    return "\n".join([head, *(row.as_markdown() for row in rows)])
+    return markdown_table(["what", "simtree", "scikit-learn", "ratio", "goal", "met"], [row.cells() for row in rows])
 
 
-def setting(problem: Problem, size: Size, repeats: int, load: tuple[float, ...]) -> dict[str, Any]:
-    """All that is needed to make sense of the figures."""
+def sizes_of(problem: Problem, size: Size, repeats: int) -> dict[str, Any]:
+    """How much was measured, and on what."""
     return {
-        "command": " ".join([Path(sys.executable).name, *sys.argv]),
-        "seed": SEED,
         "repeats": repeats,
         "size": asdict(size),
         "X": {
@@ -394,16 +268,6 @@ def setting(problem: Problem, size: Size, repeats: int, load: tuple[float, ...])
             "dtype": str(problem.X.dtype),
             "c_contiguous": bool(problem.X.flags.c_contiguous),
             "megabytes": problem.X.nbytes / MEGABYTE,
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{library.__name__: library.__version__ for library in (np, numba, sklearn, simtree)},
-        },
-        "machine": {
-            "platform": platform.platform(),
-            "cores": len(os.sched_getaffinity(0)),
-            "load_before": list(load),
-            "load_after": list(os.getloadavg()),
         },
     }
 
@@ -428,11 +292,17 @@ def main() -> None:
     load = os.getloadavg()
     size = QUICK if options.quick else FULL
     try:
-        problem = make_problem(size, quick=options.quick)
+        points = clouds(size.n_components) if options.quick else mnist(size.n_components)
     except FileNotFoundError as error:
         parser.exit(2, f"{error}\n")
+    problem = make_problem(points, size.n_pairs)
     rows = measure(problem, size, options.repeats)
-    report = {**setting(problem, size, options.repeats, load), "quick": options.quick, "rows": [row.as_json() for row in rows]}
+    report = {
+        **setting(load),
+        **sizes_of(problem, size, options.repeats),
+        "quick": options.quick,
+        "rows": [row.as_json() for row in rows],
+    }
     print(as_markdown(rows))
     file = options.out / "bench_tree.json"
     write_atomically(file, json.dumps(report, indent=1) + "\n")

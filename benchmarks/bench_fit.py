@@ -1,0 +1,217 @@
+"""From labelled points to a fitted model, all costs counted: simtree's forest beside boosting and random forests.
+
+Each run is a process of its own, in which a small fit comes first, so that imports and compilation are not counted. One and the
+same run gives time, peak memory and accuracy on pairs of points (on keystroke data: of people) that were not learned from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from measure import (
+    AUC,
+    COMPILATION,
+    MEMORY,
+    SECONDS,
+    TPR,
+    Goal,
+    Line,
+    Section,
+    Table,
+    in_fresh_process,
+    joined,
+    observe,
+    seconds,
+    seconds_of_compilation,
+)
+from models import Spec, accuracy, held_out, score
+from problems import Points, clouds, row_numbers
+
+TITLE = "Fit: from labelled points to a model"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pairs of peers at three steps, trees of simtree, pairs a tree, and test pairs."""
+
+    steps: tuple[int, int, int]
+    trees: dict[str, int]
+    pairs_a_tree: int
+    n_test: int
+    depth: int = 15
+    n_trees_of_peers: int = 100
+
+    def peer(self, library: str, n_pairs: int) -> Spec:
+        return Spec(library, n_pairs, {"n_trees": self.n_trees_of_peers})
+
+
+FULL = Size((100_000, 1_000_000, 10_000_000), {"mnist": 44, "keystroke": 40}, 100_000, 500_000)
+MEDIUM = Size((5_000, 50_000, 200_000), {"mnist": 10, "keystroke": 10}, 10_000, 100_000)
+TINY = Size((500, 1_000, 2_000), {"mnist": 3, "keystroke": 3}, 500, 2_000, depth=3, n_trees_of_peers=3)
+SIZES = {"full": FULL, "quick": MEDIUM, "tiny": TINY}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One line of a table: a model and how often it is fitted. Without a model the note says why."""
+
+    name: str
+    spec: Spec | None
+    repeats: int = 1
+    note: str = ""
+
+
+def run_once(folder: Path, name: str, spec: Spec, n_test: int, aggregations: tuple[str, ...]) -> list[dict[str, list[float]]]:
+    """Time, memory and accuracy of one fit; of simtree, accuracy by each aggregation. Run it in a fresh process."""
+    points = Points.load(folder / f"{name}.npz")
+    warm_up(spec)
+    model, cost = observe(lambda: spec.fit(points.X, points.y))
+    file = folder / f"{name}-{spec.file_name}"
+    if not file.exists():
+        joblib.dump(model, file)
+    test = held_out(points, n_test)
+    found = []
+    for aggregation in aggregations or (None,):
+        if aggregation is not None:
+            model.set_params(aggregation=aggregation)
+        found.append(cost | accuracy(score(model, points.X_test, row_numbers(test)), test.same))
+    return found
+
+
+def warm_up(spec: Spec) -> Any:
+    """A small fit and a few scores, so that compiled code, caches and imports are in place."""
+    points = clouds()
+    small = {"n_trees": 2}
+    if spec.library == "simtree":
+        small = spec.parameters | {"n_estimators": min(2, spec.parameters.get("n_estimators", 2)), "max_depth": 3}
+    model = replace(spec, n_pairs=1_000, parameters=small).fit(points.X, points.y)
+    return score(model, points.X, row_numbers(held_out(points, 1_000)))
+
+
+def seconds_of_first_fit() -> float:
+    """Time of the first forest of a process."""
+    return seconds(lambda: warm_up(Spec("simtree", 1_000)))
+
+
+def run_table(folder: Path, name: str, title: str, plans: list[Plan], n_test: int, relative_to: str) -> Table:
+    """All plans, repeat by repeat, so that other load on the machine falls on all."""
+    runs: dict[str, list[dict[str, list[float]]]] = {plan.name: [] for plan in plans}
+    notes = {plan.name: plan.note for plan in plans}
+    for repeat in range(max(plan.repeats for plan in plans)):
+        for plan in plans:
+            if plan.spec is None or repeat >= plan.repeats:
+                continue
+            if plan.spec.installed:
+                runs[plan.name] += in_fresh_process(run_once, folder, name, plan.spec, n_test, ())
+            else:
+                notes[plan.name] = "not run: not installed"
+    return Table(title, [Line(plan.name, joined(runs[plan.name]), notes[plan.name]) for plan in plans], relative_to)
+
+
+# What is fitted
+
+
+def plans_of(name: str, size: Size, repeats: int, n_coordinates: int) -> list[Plan]:
+    """Lines of the table of a data set."""
+    few, many, most = size.steps
+    trees = size.trees[name]
+    ours = {"n_estimators": trees, "max_depth": size.depth}
+    a_tree = {"mnist": {}, "keystroke": {"min_pairs_split": 100, "refill": True}}[name]
+    plain = {key: value for key, value in a_tree.items() if key != "refill"}
+    gigabytes = f"{most * n_coordinates * 4 / 1e9:.3g}"
+    no_room = f"not run: the matrix of its {n_coordinates} coordinates alone takes {gigabytes} GB, its bins beside it"
+    lines = [
+        Plan(f"simtree, {trees} trees, the same {few:,} pairs", Spec("simtree", few, ours | plain, shared=True), repeats),
+        *(
+            Plan(f"{peer}, {few:,} pairs", size.peer(peer, few), repeats)
+            for peer in ("LightGBM", "XGBoost", "HistGradientBoosting", "RandomForest")
+        ),
+        Plan(our_name(name, size), Spec("simtree", size.pairs_a_tree, ours | a_tree), repeats, "draws for each tree"),
+        Plan(
+            f"simtree, {trees} trees, each on {size.pairs_a_tree:,} of the same {many:,} pairs",
+            Spec("simtree", many, ours | plain | {"max_samples": size.pairs_a_tree}, shared=True),
+        ),
+        Plan(f"LightGBM, {many:,} pairs", size.peer("LightGBM", many), repeats),
+        Plan(f"XGBoost, {many:,} pairs", size.peer("XGBoost", many)),
+        Plan(f"HistGradientBoosting, {many:,} pairs", None, note=f"not run: asked for at {few:,} pairs only"),
+        Plan(f"RandomForest, {many:,} pairs", None, note=f"not run: asked for at {few:,} pairs only"),
+        Plan(
+            f"simtree, {trees} trees, {most:,} pairs in all",
+            Spec("simtree", most // trees, ours | a_tree),
+            note=f"{most // trees:,} a tree",
+        ),
+        Plan(
+            f"simtree, one tree, {most:,} pairs",
+            Spec("simtree", most, {"n_estimators": 1, "max_depth": size.depth} | plain),
+        ),
+    ]
+    if name == "keystroke":
+        lines.append(Plan(f"LightGBM, {most:,} pairs", size.peer("LightGBM", most)))
+    else:
+        lines.append(Plan(f"LightGBM, {most:,} pairs", None, note=no_room))
+    lines.append(Plan(f"XGBoost, {most:,} pairs", None, note=no_room if name == "mnist" else "not run: not asked for"))
+    return lines
+
+
+def our_name(name: str, size: Size) -> str:
+    refill = ", refill" if name == "keystroke" else ""
+    return f"simtree, {size.trees[name]} trees x {size.pairs_a_tree:,} pairs{refill}"
+
+
+def variants(folder: Path, size: Size) -> Table:
+    """What the forest's own choices do on MNIST, one run each."""
+    trees, pairs = size.trees["mnist"], 2 * size.pairs_a_tree
+    ours = {"n_estimators": trees, "max_depth": size.depth}
+    kinds = ["abs_diff", "sum", "min", "max"]
+    lines = []
+    for what, spec, aggregations in (
+        (["llr", "mean_rank"], Spec("simtree", pairs, ours), ("llr", "mean_rank")),
+        (["llr, refill"], Spec("simtree", pairs, ours | {"refill": True}), ()),
+        (["llr, refill, min and max too"], Spec("simtree", pairs, ours | {"refill": True, "coordinates": kinds}), ()),
+    ):
+        found = in_fresh_process(run_once, folder, "mnist", spec, size.n_test, aggregations)
+        lines += [Line(f"{trees} trees x {pairs:,}, {how}", figures) for how, figures in zip(what, found, strict=True)]
+    return Table("Variants of the forest on MNIST, one run each:", lines)
+
+
+# Goals
+
+
+def goals_of(name: str, table: Table, size: Size) -> list[Goal]:
+    ours = table.line(our_name(name, size))
+    _, many, most = size.steps
+    peer = table.line(f"LightGBM, {many:,} pairs")
+    whole = table.line(f"simtree, one tree, {most:,} pairs")
+    against = f"against LightGBM with {many:,} pairs"
+    memory = Goal(f"{name}: memory of the forest {against}", ours.median(MEMORY) / peer.median(MEMORY), 1 / 5)
+    time = ours.median(SECONDS) / peer.median(SECONDS)
+    room = Goal(f"{name}: GB of one tree with {most:,} pairs", whole.median(MEMORY) / 1000, 4.0)
+    if name == "mnist":
+        return [Goal(f"{name}: time of the forest {against}", time, 1 / 2), memory, room]
+    return [
+        Goal(f"{name}: time of the forest {against}", time, 1.0),
+        Goal(f"{name}: the same, the dream", time, 1 / 3),
+        memory,
+        Goal(f"{name}: AUC less LightGBM's", ours.median(AUC) - peer.median(AUC), 0.0, at_least=True),
+        Goal(f"{name}: TPR at 0.001 less LightGBM's", ours.median(TPR) - peer.median(TPR), 0.0, at_least=True),
+        room,
+    ]
+
+
+def section(folder: Path, scale: str, repeats: int) -> Section:
+    size = SIZES[scale]
+    tables, goals = [], []
+    for name, label in (("mnist", "MNIST"), ("keystroke", "Keystroke data")):
+        n_coordinates = 2 * Points.load(folder / f"{name}.npz").X.shape[1]
+        plans = plans_of(name, size, repeats, n_coordinates)
+        title = f"{label}, {n_coordinates} coordinates:"
+        table = run_table(folder, name, title, plans, size.n_test, f"LightGBM, {size.steps[1]:,} pairs")
+        tables.append(table)
+        goals += goals_of(name, table, size)
+    tables.append(variants(folder, size))
+    compilation = seconds_of_compilation(seconds_of_first_fit)
+    return Section(TITLE, tables, goals, {COMPILATION: compilation, "test pairs": size.n_test})

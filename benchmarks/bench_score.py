@@ -1,0 +1,245 @@
+"""Pairs scored a second: given pairs, and all pairs of two sets of points, beside LightGBM and compilers of its trees.
+
+On keystroke data simtree gets as many trees as it takes to reach LightGBM's AUC on the test pairs. On MNIST, where
+the coordinates |x - x'| and x + x' alone do not let it get there, it has all its trees, and its AUC stands beside.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from measure import (
+    AUC,
+    COMPILATION,
+    MEMORY,
+    N_JOBS,
+    RATE,
+    SECONDS,
+    Goal,
+    Line,
+    Section,
+    Table,
+    in_fresh_process,
+    observe,
+    seconds,
+)
+from models import Spec, accuracy, fitted, held_out, probabilities, score
+from problems import Points, draw, materialise, row_numbers
+
+TITLE = "Score: pairs a second"
+OURS, BUILT, READY = "simtree", "LightGBM, features built", "LightGBM, features ready"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pairs to learn from, trees, pairs to score, sides of the block, and pairs of the block that LightGBM scores."""
+
+    n_pairs: dict[str, int]
+    pairs_a_tree: int
+    n_trees: dict[str, int]
+    n_scored: int
+    block: tuple[int, int]
+    n_block_of_peer: int
+    n_test: int
+    depth: int = 15
+    n_trees_of_peer: int = 100
+
+
+FULL = Size(
+    {"mnist": 100_000, "keystroke": 1_000_000},
+    100_000,
+    {"mnist": 44, "keystroke": 40},
+    1_000_000,
+    (1_000, 10_000),
+    1_000_000,
+    500_000,
+)
+MEDIUM = Size(
+    {"mnist": 5_000, "keystroke": 50_000}, 10_000, {"mnist": 10, "keystroke": 10}, 100_000, (100, 8_000), 100_000, 100_000
+)
+TINY = Size(
+    {"mnist": 1_000, "keystroke": 1_000},
+    500,
+    {"mnist": 3, "keystroke": 3},
+    2_000,
+    (20, 100),
+    1_000,
+    2_000,
+    depth=3,
+    n_trees_of_peer=3,
+)
+SIZES = {"full": FULL, "quick": MEDIUM, "tiny": TINY}
+
+
+def our_spec(name: str, size: Size) -> Spec:
+    more = {"min_pairs_split": 100} if name == "keystroke" else {}
+    return Spec("simtree", size.pairs_a_tree, {"n_estimators": size.n_trees[name], "max_depth": size.depth} | more)
+
+
+def first_trees(forest: Any, n: int) -> Any:
+    """The forest of the first n trees."""
+    smaller = copy.copy(forest)
+    smaller.trees_ = forest.trees_[:n]
+    return smaller
+
+
+def as_good_as(forest: Any, auc: float, points: Points, n_test: int) -> Any:
+    """The forest of as many of the trees as reach the AUC on test pairs; of all of them if none does."""
+    test = held_out(points, n_test)
+    for n in range(2, len(forest.trees_), 2):
+        smaller = first_trees(forest, n)
+        if accuracy(score(smaller, points.X_test, row_numbers(test)), test.same)[AUC][0] >= auc:
+            return smaller
+    return forest
+
+
+# Compilers of LightGBM's trees
+
+
+def compiled_by_treelite(text: Path) -> Callable[[np.ndarray], Any]:
+    import tl2cgen
+    import treelite
+
+    library = text.with_suffix(".so")
+    model = treelite.frontend.load_lightgbm_model(text)
+    tl2cgen.export_lib(model, toolchain="gcc", libpath=library, params={"parallel_comp": 8})
+    predictor = tl2cgen.Predictor(library, nthread=N_JOBS)
+    return lambda matrix: predictor.predict(tl2cgen.DMatrix(matrix))
+
+
+def compiled_by_lleaves(text: Path) -> Callable[[np.ndarray], Any]:
+    import lleaves
+
+    model = lleaves.Model(model_file=str(text))
+    model.compile()
+    return lambda matrix: model.predict(matrix, n_jobs=N_JOBS)
+
+
+COMPILERS = {"treelite (tl2cgen), features ready": compiled_by_treelite, "lleaves, features ready": compiled_by_lleaves}
+
+
+def compiled(booster: Any, folder: Path) -> tuple[dict[str, tuple[Callable[[np.ndarray], Any], float]], list[Line]]:
+    """Predictors with the time of their compilation, and a line for each compiler that does not work here."""
+    text = folder / "lightgbm.txt"
+    booster.save_model(text)
+    predictors, failed = {}, []
+    for name, compiler in COMPILERS.items():
+        made: list[Callable[[np.ndarray], Any]] = []
+        try:
+            time = seconds(lambda compiler=compiler, made=made: made.append(compiler(text)))
+        except Exception as error:  # whatever a library that is no part of the benchmark stumbles over
+            failed.append(Line(name, {}, f"does not run here: {type(error).__name__}: {str(error).splitlines()[0][:90]}"))
+        else:
+            predictors[name] = (made[0], time)
+    return predictors, failed
+
+
+# The tables
+
+
+def one_to_one(points: Points, models: dict[str, Any], size: Size, repeats: int, predictors: Any) -> list[Line]:
+    """Given pairs, by row numbers; the ways in turn. With features ready, the matrix is made before the clock starts."""
+    X, rows = points.X, row_numbers(draw(points.y, size.n_scored))
+    matrix = materialise(X, rows)
+    ways: dict[str, Callable[[], Any]] = {
+        OURS: lambda: score(models[OURS], X, rows),
+        BUILT: lambda: score(models[BUILT], X, rows),
+        READY: lambda: probabilities(models[BUILT], matrix),
+    }
+    ways |= {name: lambda predict=predict: predict(matrix) for name, (predict, _) in predictors.items()}
+    lines = []
+    for name, runs in in_turn(ways, repeats).items():
+        figures = {RATE: [len(rows) / run for run in runs], SECONDS: runs}
+        if name in predictors:
+            figures[COMPILATION] = [predictors[name][1]]
+        lines.append(Line(name, figures))
+    return lines
+
+
+def as_a_block(points: Points, models: dict[str, Any], size: Size, repeats: int) -> list[Line]:
+    """Each of some points with each of others; LightGBM scores the first of these pairs, its features built."""
+    height, width = size.block
+    A, B = points.X_test[:height], points.X_test[-width:]
+    both = np.concatenate([A, B])
+    first, second = np.divmod(np.arange(min(size.n_block_of_peer, len(A) * len(B))), len(B))
+    rows = np.column_stack([first, second + len(A)])
+    ways = {OURS: lambda: models[OURS].pairwise_score(A, B), BUILT: lambda: score(models[BUILT], both, rows)}
+    n_pairs = {OURS: len(A) * len(B), BUILT: len(rows)}
+    return [
+        Line(name, {RATE: [n_pairs[name] / run for run in runs], SECONDS: runs}, f"{n_pairs[name]:,} pairs")
+        for name, runs in in_turn(ways, repeats).items()
+    ]
+
+
+def in_turn(ways: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    runs: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, work in ways.items():
+            runs[name].append(seconds(work))
+    return runs
+
+
+def memory_of_scoring(folder: Path, name: str, spec: Spec, n_scored: int) -> list[float]:
+    """Peak memory of scoring pairs given by row numbers; run it in a fresh process."""
+    model, points = fitted(folder, name, spec), Points.load(folder / f"{name}.npz")
+    rows = row_numbers(draw(points.y, n_scored))
+    score(model, points.X, rows[:100])
+    return observe(lambda: score(model, points.X, rows))[1][MEMORY]
+
+
+def tables_of(folder: Path, name: str, label: str, size: Size, repeats: int) -> tuple[list[Table], list[Goal]]:
+    points = Points.load(folder / f"{name}.npz")
+    peer_spec = Spec("LightGBM", size.n_pairs[name], {"n_trees": size.n_trees_of_peer})
+    peer, forest = fitted(folder, name, peer_spec), fitted(folder, name, our_spec(name, size))
+    test = held_out(points, size.n_test)
+    aucs = {BUILT: accuracy(score(peer, points.X_test, row_numbers(test)), test.same)[AUC]}
+    ours = as_good_as(forest, aucs[BUILT][0], points, size.n_test) if name == "keystroke" else forest
+    aucs[OURS] = accuracy(score(ours, points.X_test, row_numbers(test)), test.same)[AUC]
+    models = {OURS: ours, BUILT: peer}
+    memory = {
+        BUILT: in_fresh_process(memory_of_scoring, folder, name, peer_spec, size.n_scored),
+        OURS: in_fresh_process(memory_of_scoring, folder, name, our_spec(name, size), size.n_scored),
+    }
+    with tempfile.TemporaryDirectory() as place:
+        predictors, failed = compiled(peer.booster_, Path(place))
+        singles = one_to_one(points, models, size, repeats, predictors)
+    singles = [
+        Line(line.name, line.figures | ({MEMORY: memory[line.name], AUC: aucs[line.name]} if line.name in aucs else {}))
+        for line in singles
+    ]
+    n_trees = len(ours.trees_)
+    equal = "AUC reached" if aucs[OURS][0] >= aucs[BUILT][0] else "AUC not reached"
+    what = (
+        f"{label}, simtree with {n_trees} trees x {size.pairs_a_tree:,} ({equal}), LightGBM with {size.n_trees_of_peer} trees"
+    )
+    pairs = Table(f"{what}, {size.n_scored:,} given pairs:", [*singles, *failed], BUILT)
+    block = Table(f"{what}, block of {size.block[0]:,} by {size.block[1]:,}:", as_a_block(points, models, size, repeats))
+    rate = {
+        table: {line.name: line.median(RATE) for line in lines.lines if RATE in line.figures}
+        for table, lines in (("pairs", pairs), ("block", block))
+    }
+    compared = f"{name}, {equal}: times LightGBM's pairs a second"
+    ready = max(value for key, value in rate["pairs"].items() if "ready" in key)
+    goals = [
+        Goal(f"{compared}, features built", rate["pairs"][OURS] / rate["pairs"][BUILT], 3.0, at_least=True),
+        Goal(f"{compared}, features built, block", rate["block"][OURS] / rate["block"][BUILT], 3.0, at_least=True),
+        Goal(f"{name}, {equal}: times the fastest with features ready", rate["pairs"][OURS] / ready, 1.0, at_least=True),
+    ]
+    return [pairs, block], goals
+
+
+def section(folder: Path, scale: str, repeats: int) -> Section:
+    size = SIZES[scale]
+    tables, goals = [], []
+    for name, label in (("keystroke", "Keystroke data"), ("mnist", "MNIST")):
+        made, aimed = tables_of(folder, name, label, size, repeats)
+        tables += made
+        goals += aimed
+    return Section(TITLE, tables, goals)

@@ -1,0 +1,83 @@
+"""Points and pairs that the benchmarks learn from: MNIST, keystroke data, or small synthetic clouds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import QuantileTransformer
+
+from measure import SEED
+from simtree.datasets import load_keystroke, load_mnist
+from simtree.pairs import IndexPairs, PairSampler
+
+# Pairs whose coordinates are computed at one time: the matrix is made without temporaries of its own size.
+BLOCK = 4096
+N_PEOPLE_TO_TRAIN = 30
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points to learn from and others to test with: float32, C-contiguous, so that nobody has a reason to copy them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+    def save(self, file: Path) -> None:
+        np.savez(file, **vars(self))
+
+    @classmethod
+    def load(cls, file: Path) -> Points:
+        with np.load(file) as arrays:
+            return cls(**arrays)
+
+
+def mnist(n_components: int = 153) -> Points:
+    """Images scaled to [0, 1], on the principal components of the training images."""
+    parts = [load_mnist(part=part) for part in ("train", "test")]
+    (X, y), (X_test, y_test) = ((X.astype(np.float32) / np.float32(255), y) for X, y in parts)
+    pca = PCA(n_components, random_state=SEED).fit(X)
+    return Points(as_rows(pca.transform(X)), y, as_rows(pca.transform(X_test)), y_test)
+
+
+def keystroke() -> Points:
+    """30 people to train, the 21 others to test; features transformed to their quantiles among the training people."""
+    X, y = load_keystroke()
+    train = np.isin(y, np.random.default_rng(SEED).permutation(51)[:N_PEOPLE_TO_TRAIN])
+    transform = QuantileTransformer(random_state=SEED).fit(X[train]).transform
+    return Points(as_rows(transform(X[train])), y[train], as_rows(transform(X[~train])), y[~train])
+
+
+def clouds(n_features: int = 8) -> Points:
+    """Ten clouds of points, cut into two parts."""
+    X, y = make_blobs(1_000, n_features, centers=10, cluster_std=5.0, random_state=SEED)
+    return Points(as_rows(X[:600]), y[:600], as_rows(X[600:]), y[600:])
+
+
+def as_rows(X: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def draw(y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED) -> IndexPairs:
+    """Pairs of labelled points, half of them same unless said otherwise, always the same ones."""
+    return PairSampler(y).draw(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction)
+
+
+def row_numbers(pairs: IndexPairs) -> np.ndarray:
+    return np.column_stack([pairs.first, pairs.second])
+
+
+def materialise(X: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The coordinates that the tree tests, |x - x'| and x + x', as a float32 matrix."""
+    n_features = X.shape[1]
+    matrix = np.empty((len(pairs), 2 * n_features), dtype=np.float32)
+    for start in range(0, len(pairs), BLOCK):
+        a, b = (X[pairs[start : start + BLOCK, side]] for side in (0, 1))
+        np.abs(a - b, out=matrix[start : start + BLOCK, :n_features])
+        np.add(a, b, out=matrix[start : start + BLOCK, n_features:])
+    return matrix

@@ -1,0 +1,129 @@
+"""All benchmarks as one command: simtree beside its peers, as JSON, Markdown and pictures.
+
+    python benchmarks/run.py [--quick] [--only tree,split,fit,scaling,score,roofs] [--repeats 3] [--out results]
+
+Real data are read from the folder that SIMTREE_DATA names. ``--quick`` takes small parts of them, about five minutes on two
+cores; ``--tiny`` takes synthetic data and shows that everything runs: its ratios and verdicts mean nothing. What a run with
+``--only`` does not measure stays in the JSON as it was. Needs the extra ``simtree[bench]``, and Linux, for /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import bench_fit
+import bench_roofs
+import bench_scaling
+import bench_score
+import bench_split
+import bench_tree
+from bench_tree import positive
+from measure import setting
+from page import section_as_markdown
+from problems import Points, clouds, keystroke, mnist
+from simtree._files import write_atomically
+from simtree.experiments.results import write_figure
+
+TREE_SIZES = {"full": bench_tree.FULL, "quick": bench_tree.MEDIUM, "tiny": bench_tree.QUICK}
+
+
+def tree_section(folder: Path, scale: str, repeats: int) -> dict[str, Any]:
+    """One tree has a table of its own kind, each row with its goal."""
+    size = TREE_SIZES[scale]
+    problem = bench_tree.make_problem(Points.load(folder / "mnist.npz"), size.n_pairs)
+    rows = bench_tree.measure(problem, size, repeats)
+    return {"title": "One tree", **bench_tree.sizes_of(problem, size, repeats), "rows": [row.as_json() for row in rows]}
+
+
+def stored(section: Callable[[Path, str, int], Any]) -> Callable[[Path, str, int], dict[str, Any]]:
+    return lambda folder, scale, repeats: asdict(section(folder, scale, repeats))
+
+
+# In the order of the report. A section is a function of a folder with points, a scale and a number of repeats.
+SECTIONS: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
+    "tree": tree_section,
+    "split": stored(bench_split.section),
+    "fit": stored(bench_fit.section),
+    "scaling": stored(bench_scaling.section),
+    "score": stored(bench_score.section),
+    "roofs": stored(bench_roofs.section),
+}
+
+
+def save_points(folder: Path, scale: str) -> None:
+    """The points of each data set in a file, for all processes."""
+    made = {"mnist": clouds, "keystroke": clouds} if scale == "tiny" else {"mnist": mnist, "keystroke": keystroke}
+    for name, make in made.items():
+        make().save(folder / f"{name}.npz")
+
+
+def sections(text: str) -> list[str]:
+    unknown = [name for name in text.split(",") if name not in SECTIONS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no section; choose from {','.join(SECTIONS)}.")
+    return [name for name in SECTIONS if name in text.split(",")]
+
+
+def write(out: Path, report: dict[str, Any]) -> None:
+    """The report so far, so that a run that is stopped leaves what it has measured."""
+    write_atomically(out / "bench.json", json.dumps(report, indent=1) + "\n")
+    parts = [section_as_markdown(name, found) for name, found in report["sections"].items()]
+    write_atomically(out / "bench.md", "\n\n".join(parts) + "\n")
+    if "scaling" in report["sections"]:
+        scaling = bench_scaling.Section.from_json(report["sections"]["scaling"])
+        write_figure(out / "bench_scaling.png", bench_scaling.draw(scaling))
+
+
+def known_sections(out: Path, scale: str) -> dict[str, Any]:
+    """What an earlier run of the same scale has found."""
+    file = out / "bench.json"
+    report = json.loads(file.read_text()) if file.exists() else {"scale": None}
+    return report["sections"] if report["scale"] == scale else {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small parts of the data: about five minutes")
+    parser.add_argument("--tiny", action="store_true", help="small synthetic data: shows that everything runs")
+    parser.add_argument("--only", type=sections, default=list(SECTIONS), help="sections to run, with commas between (all)")
+    parser.add_argument("--repeats", type=positive, help="runs of each measurement (3; 1 with --quick or --tiny)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of bench.json, bench.md and pictures (results)"
+    )
+    options = parser.parse_args()
+    if not sys.platform.startswith("linux"):
+        parser.exit(2, "This benchmark reads /proc to measure memory; run it on Linux.\n")
+    if not options.tiny and not os.environ.get("SIMTREE_DATA"):
+        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds MNIST and keystroke data, or pass --tiny.\n")
+    scale = "tiny" if options.tiny else "quick" if options.quick else "full"
+    repeats = options.repeats or (3 if scale == "full" else 1)
+    found = known_sections(options.out, scale)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        try:
+            save_points(folder, scale)
+        except FileNotFoundError as error:
+            parser.exit(2, f"{error}\n")
+        for name in options.only:
+            load, start = os.getloadavg(), time.perf_counter()
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            measured = SECTIONS[name](folder, scale, repeats)
+            how = {**setting(load), "repeats": repeats, "seconds": time.perf_counter() - start}
+            found[name] = {**measured, "setting": how}
+            report = {"scale": scale, "sections": {known: found[known] for known in SECTIONS if known in found}}
+            write(options.out, report)
+            print(section_as_markdown(name, found[name]) + "\n", flush=True)
+    print(f"Written to {options.out / 'bench.json'}. Medians, with least and greatest of the runs.")
+
+
+if __name__ == "__main__":
+    main()
