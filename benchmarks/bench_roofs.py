@@ -40,7 +40,7 @@ SIZES = {"full": Size(400_000), "quick": Size(50_000), "tiny": Size(1_000, depth
 WHY = {
     "binning": (
         "Binning. A code takes a product, a look into a grid and mostly one comparison with an edge, so binning waits for "
-        "arithmetic and not for memory: its roof, a copy of the same bytes, is far. Edges from a sample of pairs are counted too."
+        "arithmetic and not for memory: its roof, a copy of the same bytes, is far. Finding the edges is counted too."
     ),
     "histogram": (
         "Histogram. The bare loop counts one column in bins that stay in the first cache, and an update waits for the one "
