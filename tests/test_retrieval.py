@@ -9,6 +9,8 @@ from simtree import SimilarityForest, SimilarityTree, retrieval
 from simtree._kernels import nearest
 from simtree.retrieval import BestRows, Part, Shortcut
 
+N_ROWS = 2 * nearest.WIDTH + 1000
+
 
 @pytest.fixture(scope="module")
 def people():
@@ -16,7 +18,7 @@ def people():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 10)
     X = rng.normal(size=(40, 8))[y] + rng.normal(0, 0.3, (400, 8))
-    gallery = X[rng.integers(0, 400, 5000)] + rng.normal(0, 0.1, (5000, 8))
+    gallery = X[rng.integers(0, 400, N_ROWS)] + rng.normal(0, 0.1, (N_ROWS, 8))
     gallery[3000:3100] = gallery[:100]
     return X, y, gallery
 
@@ -72,8 +74,8 @@ def test_tree_without_a_split():
     X, y = np.zeros((40, 2)), np.arange(40) % 4
     tree = SimilarityTree(max_depth=3).fit(X, y)
     assert tree.tree_.n_cells == 1
-    gallery = np.random.default_rng(0).normal(size=(5000, 2))
-    assert_same(tree.top_k(X[:2], gallery, 7), np.full((2, 5000), 8.0), 7)
+    gallery = np.random.default_rng(0).normal(size=(N_ROWS, 2))
+    assert_same(tree.top_k(X[:2], gallery, 7), np.full((2, N_ROWS), 8.0), 7)
 
 
 def test_needed_never_falls_and_full_lists_raise_it():
@@ -114,7 +116,7 @@ def test_later_parts_need_less_work_than_the_first(people, forest):
     shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
     best = BestRows(len(queries), 10, -np.inf)
     counts = []
-    for rows in (slice(0, 200), slice(200, 5000)):
+    for rows in (slice(0, 200), slice(200, N_ROWS)):
         before = shortcut.work.copy()
         shortcut(queries, gallery, Part(slice(0, len(queries)), rows), best)
         counts.append((shortcut.work - before)[0] / (rows.stop - rows.start))

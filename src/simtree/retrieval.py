@@ -31,7 +31,7 @@ PART_BYTES = 1 << 25
 GROUP_BYTES = 1 << 26
 # What a test must gain to be asked in the first step of a shortcut and in the second: by how much of the whole range of values
 # it lowers the bound of a pair, on average over a sample of the pairs.
-PRICES = (1.5e-3, 1.2e-4)
+PRICES = (2e-3, 1.2e-4)
 # One pair of so many is in the sample, but at least and at most so many.
 SAMPLE_SHARE, SAMPLE_SIZES = 200, (500, 2000)
 # Rows that the grid of codes is made from.

@@ -27,7 +27,7 @@ from simtree._kernels.coordinates import ABS_DIFF, MIN, SUM, coordinate_value
 from simtree._kernels.route import Nodes, walk
 
 # Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
-WIDTH = 2048
+WIDTH = 4096
 # Columns are a little longer, lest all of them begin at the same place of the cache.
 STRIDE = WIDTH + 64
 # Loops over rows run over whole vectors: some rows behind the last one are computed in vain.
@@ -38,6 +38,10 @@ TOP = 255
 LAST_CODE = 254
 # Fewer rows than this skip the later steps on codes, which cost as much for one row as for a hundred.
 MANY = 64
+# Rows that are walked down the trees together.
+TOGETHER = 64
+# So many rows near the query are scored first, if twice the number wanted is not more.
+GUESSES = 100
 # When so few rows of a block are left, they wait for those of other blocks.
 FEW_LEFT = WIDTH // 8
 
@@ -321,15 +325,6 @@ def insert_best(score, row, scores, rows):
 
 
 @kernel
-def full_score(query, row, trees):
-    """The mean over all trees, summed in their order."""
-    total = 0.0
-    for tree in range(trees.root.shape[0]):
-        total += trees.values[walk(query, row, trees.nodes, trees.root[tree])]
-    return total / trees.root.shape[0]
-
-
-@kernel
 def fill_distances(codes, of_query, distance):
     """OUT ``distance[i]``: sum over features of the difference of codes, of at most 257 features so that 16 bits hold it."""
     distance[:] = 0
@@ -341,51 +336,62 @@ def fill_distances(codes, of_query, distance):
 
 
 @kernel
-def score_of_guess(query, gallery, start, n, codes, grid, trees, k, work):
-    """The k-th best score of some rows near the query: k rows of the gallery have at least this one. -inf if it has fewer."""
-    n_guess = min(n, 2 * k)
-    near, rows = np.full(n_guess, -np.inf), np.full(n_guess, -1, dtype=np.int64)
+def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best, work):
+    """Walk n rows, from place ``at`` on, the most promising first, and keep the best; returns the score that is needed then.
+
+    Some rows go down one tree before the next, so that the tree stays in cache. ``work[1]`` grows by the number of trees that
+    rows were walked down.
+    """
+    n_trees = trees.root.shape[0]
+    order = np.argsort(-rows.bound[at : at + n])
+    left, total, rest = np.empty(TOGETHER, dtype=np.int64), np.empty(TOGETHER), np.empty(TOGETHER)
+    for first in range(0, n, TOGETHER):
+        enough = needed * n_trees - levels.margin
+        n_left = 0
+        for i in order[first : first + TOGETHER]:
+            left[n_left] = at + i
+            total[n_left], rest[n_left] = 0.0, np.float64(rows.bound[at + i]) * levels.step + levels.base.sum()
+            n_left += 1 if rest[n_left] >= enough else 0
+        for tree in range(n_trees):
+            work[1] += n_left
+            n_before, n_left = n_left, 0
+            for j in range(n_before):
+                i = left[j]
+                value = trees.values[walk(query, gallery[rows.row[i]], trees.nodes, trees.root[tree])]
+                left[n_left], total[n_left] = i, total[j] + value
+                rest[n_left] = rest[j] - levels.base[tree] - np.float64(rows.levels[tree, i]) * levels.step
+                n_left += 1 if total[n_left] + rest[n_left] >= enough else 0
+        for j in range(n_left):
+            if total[j] / n_trees >= needed:
+                insert_best(total[j] / n_trees, rows.row[left[j]], scores, best)
+        if best[-1] >= 0:
+            needed = max(needed, scores[-1])
+    return needed
+
+
+@kernel
+def score_of_guess(query, gallery, start, n, codes, grid, trees, levels, needed, k, work):
+    """The k-th best score of some rows near the query, or ``needed`` if that is more: a lower one is of no use."""
+    n_guess = min(n, max(2 * k, GUESSES))
+    near, nearest_rows = np.full(n_guess, -np.inf), np.full(n_guess, -1, dtype=np.int64)
     of_query = np.empty(codes.shape[1], dtype=np.uint8)
     for f in range(codes.shape[1]):
         of_query[f] = code_of(np.float64(query[f]), grid.low[f], grid.scale[f])
     distance = np.empty(WIDTH, dtype=np.uint16)
     for block in range(codes.shape[0]):
-        fill_distances(codes[block, :, :], of_query, distance)
+        fill_distances(codes[block], of_query, distance)
         for i in range(min(WIDTH, n - block * WIDTH)):
             if -np.float64(distance[i]) > near[-1]:
-                insert_best(-np.float64(distance[i]), start + block * WIDTH + i, near, rows)
-    scores, best = np.full(k, -np.inf), np.full(k, -1, dtype=np.int64)
-    for row in rows:
-        insert_best(full_score(query, gallery[row], trees), row, scores, best)
-    work[1] += n_guess * trees.root.shape[0]
-    return scores[-1]
-
-
-@kernel
-def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best, work):
-    """Walk n rows, from place ``at`` on, the most promising first, and keep the best; returns the score that is needed then.
-
-    ``work[1]`` grows by the number of trees that were walked down.
-    """
+                insert_best(-np.float64(distance[i]), start + block * WIDTH + i, near, nearest_rows)
     n_trees = trees.root.shape[0]
-    order = np.argsort(rows.bound[at : at + n])
-    for k in range(n - 1, -1, -1):
-        i = at + order[k]
-        enough = needed * n_trees - levels.margin
-        rest = np.float64(rows.bound[i]) * levels.step + levels.base.sum()
-        total = 0.0
-        tree = 0
-        while tree < n_trees and total + rest >= enough:
-            rest -= levels.base[tree] + np.float64(rows.levels[tree, i]) * levels.step
-            total += trees.values[walk(query, gallery[rows.row[i]], trees.nodes, trees.root[tree])]
-            tree += 1
-        work[1] += tree
-        score = total / n_trees
-        if tree == n_trees and score >= needed:
-            insert_best(score, rows.row[i], scores, best)
-            if best[-1] >= 0:
-                needed = max(needed, scores[-1])
-    return needed
+    rows = Rows(
+        np.empty((0, 0), dtype=np.uint8),
+        np.full((n_trees, n_guess), TOP, dtype=np.uint8),
+        np.full(n_guess, TOP * n_trees, dtype=np.int32),
+        nearest_rows.astype(np.int32),
+    )
+    scores, best = np.full(k, -np.inf), np.full(k, -1, dtype=np.int64)
+    return score_rows(query, gallery, rows, 0, n_guess, trees, levels, needed, scores, best, work)
 
 
 @kernel
@@ -408,8 +414,8 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
         begin = start + block * WIDTH
         fill_codes(gallery, begin, min(begin + WIDTH, stop), grid, codes[block])
     for q in range(n_queries):
-        guess = score_of_guess(queries[q], gallery, start, stop - start, codes, grid, trees, scores.shape[1], work)
-        needed[q] = max(needed[q], guess)
+        k = scores.shape[1]
+        needed[q] = score_of_guess(queries[q], gallery, start, stop - start, codes, grid, trees, levels, needed[q], k, work)
     # Rows that passed the first step wait, for each query, until they are as many as a block, with room for one more block.
     waiting = room_for_rows(n_queries, n_features, n_trees, 2 * STRIDE)
     n_waiting = np.zeros(n_queries, dtype=np.int64)
