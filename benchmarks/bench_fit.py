@@ -122,8 +122,10 @@ def plans_of(name: str, size: Size, repeats: int, n_coordinates: int) -> list[Pl
     ours = {"n_estimators": trees, "max_depth": size.depth}
     a_tree = {"mnist": {}, "keystroke": {"min_pairs_split": 100, "refill": True}}[name]
     plain = {key: value for key, value in a_tree.items() if key != "refill"}
-    gigabytes = f"{most * n_coordinates * 4 / 1e9:.3g}"
-    no_room = f"not run: the matrix of its {n_coordinates} coordinates alone takes {gigabytes} GB, its bins beside it"
+    gigabytes = FULL.steps[-1] * n_coordinates * 4 / 1e9
+    no_room = (
+        f"not run: at {FULL.steps[-1]:,} pairs the matrix of coordinates alone takes {gigabytes:.3g} GB, its bins beside it"
+    )
     lines = [
         Plan(f"simtree, {trees} trees, the same {few:,} pairs", Spec("simtree", few, ours | plain, shared=True), repeats),
         *(

@@ -17,6 +17,7 @@ TITLE = "Scaling: time of a forest against pairs, points and features"
 # Time may grow this much faster than linearly, or with what should not matter, before it is more than noise and caches.
 TOLERANCE = 1.1
 TWICE_THE_JOBS = 1.7
+FACTOR, STEP = "time, times the first", "size, times the first"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def as_table(title: str, runs: dict[str, list[float]], steps: tuple[int, ...]) -
     """The table of a sweep, and the factor of time from its first to its last step."""
     first, last = (float(np.median(runs[name])) for name in (next(iter(runs)), list(runs)[-1]))
     lines = [
-        Line(name, {SECONDS: times, "times the first": [float(np.median(times)) / first], "steps": [step / steps[0]]})
+        Line(name, {SECONDS: times, FACTOR: [float(np.median(times)) / first], STEP: [step / steps[0]]})
         for (name, times), step in zip(runs.items(), steps, strict=True)
     ]
     return Table(title, lines), last / first
@@ -98,7 +99,7 @@ def draw(section: Section) -> Any:
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     for axis, table, what in zip(axes, section.tables, ("pairs", "points", "features"), strict=False):
-        steps = [line.median("steps") for line in table.lines]
+        steps = [line.median(STEP) for line in table.lines]
         times = [line.median(SECONDS) for line in table.lines]
         axis.loglog(steps, times, "o-", label="measured")
         axis.loglog(steps, [times[0] * step for step in steps], "--", color="grey", label="in proportion")

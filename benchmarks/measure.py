@@ -244,6 +244,29 @@ def joined(runs: Iterable[dict[str, list[float]]]) -> dict[str, list[float]]:
 # Where and how
 
 
+class Share:
+    """How much of the machine other processes have taken since this was made, as a share of all its cores.
+
+    Libraries whose threads wait for one another suffer from it more than others do, so ratios are not to be trusted then.
+    """
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        ticks = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        idle = ticks[3] + ticks[4]
+        own = os.times()
+        per_second = os.sysconf("SC_CLK_TCK")
+        mine = own.user + own.system + own.children_user + own.children_system
+        return sum(ticks) / per_second, (sum(ticks) - idle) / per_second, mine
+
+    def of_others(self) -> float:
+        total, busy, mine = (now - then for now, then in zip(self._now(), self._start, strict=True))
+        return max(0.0, busy - mine) / max(total, 1e-9)
+
+
 def setting(load_before: tuple[float, ...]) -> dict[str, Any]:
     """All that is needed to make sense of the figures, but the sizes."""
     versions = {"python": platform.python_version()}

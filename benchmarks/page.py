@@ -22,6 +22,8 @@ from simtree.experiments.results import write_figure
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 140
+# Share of the machine that other programs may take before a page says so.
+QUIET = 0.1
 
 HEAD = """
 simtree beside its peers: time, memory and accuracy, taken side by side on one machine. Only ratios mean anything on another
@@ -126,8 +128,13 @@ def where(setting: dict[str, Any]) -> str:
     """How the figures of a section came about."""
     versions = ", ".join(f"{name} {version}" for name, version in setting["versions"].items())
     machine = setting["machine"]
-    load = f"load before {machine['load_before'][0]:.1f}"
-    return wrapped(f"*`{setting['command']}`, {machine['cores']} cores, {load}, seed {setting['seed']}; {versions}.*")
+    lines = [f"*`{setting['command']}`, {machine['cores']} cores, seed {setting['seed']}; {versions}.*"]
+    if setting["others"] > QUIET:
+        lines.append(
+            f"**Other programs took {setting['others']:.0%} of the machine meanwhile**, from which libraries whose threads "
+            "wait for one another suffer most: these ratios are not to be trusted."
+        )
+    return "\n\n".join(map(wrapped, lines))
 
 
 def wrapped(text: str) -> str:

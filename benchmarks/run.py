@@ -27,7 +27,7 @@ import bench_score
 import bench_split
 import bench_tree
 from bench_tree import positive
-from measure import setting
+from measure import Share, setting
 from page import section_as_markdown
 from problems import Points, clouds, keystroke, mnist
 from simtree._files import write_atomically
@@ -114,10 +114,10 @@ def main() -> None:
         except FileNotFoundError as error:
             parser.exit(2, f"{error}\n")
         for name in options.only:
-            load, start = os.getloadavg(), time.perf_counter()
+            load, start, share = os.getloadavg(), time.perf_counter(), Share()
             print(f"{name} ...", file=sys.stderr, flush=True)
             measured = SECTIONS[name](folder, scale, repeats)
-            how = {**setting(load), "repeats": repeats, "seconds": time.perf_counter() - start}
+            how = {**setting(load), "repeats": repeats, "seconds": time.perf_counter() - start, "others": share.of_others()}
             found[name] = {**measured, "setting": how}
             report = {"scale": scale, "sections": {known: found[known] for known in SECTIONS if known in found}}
             write(options.out, report)

@@ -18,7 +18,7 @@ import bench_score
 import bench_split
 import page
 import run
-from measure import AUC, COMPILATION, MEMORY, RATE, SECONDS, TPR, Goal, Line, Section, Table, describe, joined
+from measure import AUC, COMPILATION, MEMORY, RATE, SECONDS, TPR, Goal, Line, Section, Share, Table, describe, joined
 
 ROOT = Path(__file__).parents[1]
 
@@ -188,3 +188,14 @@ def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
 def test_page_says_what_is_not_reached():
     section = asdict(Section("T", [], [Goal("this", 2.0, 1.0), Goal("that", 0.5, 1.0)]))
     assert page.section_as_markdown("split", section).endswith("Not reached: this.")
+
+
+@pytest.mark.parametrize(("others", "warned"), [(0.02, False), (0.4, True)])
+def test_page_warns_of_a_machine_that_was_not_quiet(others, warned):
+    setting = {"command": "run", "seed": 0, "versions": {"python": "3"}, "machine": {"cores": 2}, "others": others}
+    assert ("not to be trusted" in page.where(setting)) is warned
+
+
+def test_share_of_others_is_what_is_busy_without_this_process(monkeypatch):
+    monkeypatch.setattr(Share, "_now", staticmethod(iter([(0.0, 0.0, 0.0), (10.0, 6.0, 4.0)]).__next__))
+    assert Share().of_others() == pytest.approx(0.2)
