@@ -13,15 +13,23 @@ INSIDE, OUTSIDE = True, False
 # Symmetric coordinates of a pair (x, x') -------------------------------------------------------------
 
 
-def coordinates(pairs, kinds=("abs_diff", "sum")):
-    """One column a kind and feature: kind by kind, feature by feature."""
+def coordinates(pairs, kinds=("abs_diff", "sum"), directions=None):
+    """One column a kind and feature (or direction): kind by kind, feature by feature; one column a kind of the whole pair."""
     x, x2 = pairs[:, 0].astype(float), pairs[:, 1].astype(float)
+    norms = np.linalg.norm(x, axis=1) * np.linalg.norm(x2, axis=1)
     formula = {
         "abs_diff": np.abs(x - x2),
         "sum": x + x2,
         "min": np.minimum(x, x2),
         "max": np.maximum(x, x2),
+        "product": x * x2,
+        "dot": (x * x2).sum(axis=1, keepdims=True),
+        "cosine": ((x * x2).sum(axis=1) / np.where(norms > 0, norms, np.inf))[:, None],
+        "euclidean": np.linalg.norm(x - x2, axis=1)[:, None],
+        "manhattan": np.abs(x - x2).sum(axis=1, keepdims=True),
     }
+    if directions is not None:
+        formula["oblique"] = np.hstack([np.abs((x - x2) @ directions.T), (x + x2) @ directions.T])
     return np.hstack([formula[kind] for kind in kinds])
 
 

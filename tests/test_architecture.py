@@ -14,11 +14,11 @@ ROOT = Path(simtree.__file__).parent
 ROWS = [
     {"_checks", "_files", "_kernels", "progress"},
     {"symmetry", "pairs", "metrics"},
-    {"binning", "regions", "datasets"},
+    {"binning", "directions", "regions", "datasets"},
     {"tree"},
     {"splitters"},
     {"grower", "rules", "pruning", "persistence", "retrieval"},
-    {"similarity", "bagging", "explanation", "folds"},
+    {"similarity", "bagging", "explanation", "folds", "represented"},
     {"representation", "estimators"},
     {"forest"},
     {"auto", "evaluation", "plots"},

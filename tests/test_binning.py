@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import oracle
 from simtree.binning import TrainingPairs, find_edges
 from simtree.pairs import IndexPairs, PairSampler
-from simtree.symmetry import KINDS, CoordinateSet
+from simtree.symmetry import FEATURE_KINDS, WHOLE_KINDS, CoordinateSet
 
 
 def edges_of(values, max_bins):
@@ -65,9 +64,9 @@ def test_codes_and_thresholds_say_the_same(rng, max_bins):
     X = rng.normal(size=(40, 6))
     y = np.arange(40) % 4
     pairs = PairSampler(y).all_pairs()
-    pair_map = CoordinateSet(tuple(KINDS), 6)
+    pair_map = CoordinateSet((*FEATURE_KINDS, *WHOLE_KINDS), 6)
     training = TrainingPairs(X, pairs, pair_map, max_bins)
-    F = oracle.coordinates(np.stack([X[pairs.first], X[pairs.second]], axis=1), tuple(KINDS))
+    F = pair_map.plain_values(training.point_pairs(0, len(pairs))).T
     assert training.codes.shape == F.shape
     assert training.wide == (max_bins is None)
     for c in range(len(pair_map)):

@@ -469,3 +469,21 @@ def test_a_bar_is_drawn_on_a_terminal(blobs):
     os.close(terminal)
     assert "growing trees" in said
     assert "100%" in said
+
+
+def test_warm_start_keeps_its_directions(blobs):
+    """Also on other data, where they would come out otherwise: points are projected once for all trees."""
+    X, y = blobs
+    forest = SimilarityForest(
+        n_estimators=2, n_pairs=300, coordinates=["oblique"], directions="discriminant", warm_start=True, random_state=0
+    )
+    kept = forest.fit(X, y).trees_[0].pair_map.directions
+    forest.set_params(n_estimators=4).fit(X[::2], y[::2])
+    for tree in forest.trees_:
+        np.testing.assert_array_equal(tree.pair_map.directions, kept)
+
+
+@pytest.mark.parametrize("directions", ["steep", ["random", "steep"], [], 3])
+def test_unknown_directions_are_refused(blobs, directions):
+    with pytest.raises(ValueError, match="directions="):
+        SimilarityForest(coordinates=["oblique"], directions=directions).fit(*blobs)

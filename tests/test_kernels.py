@@ -24,6 +24,9 @@ pytestmark = [
 ]
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
+KINDS = ("abs_diff", "sum", "min", "max", "product")
+# What random tables of tests ask for.
+COORDINATES = ("abs_diff", "sum", "manhattan")
 seeds = st.integers(0, 2**32 - 1)
 modest = settings(max_examples=40, deadline=None, database=None)
 
@@ -37,10 +40,10 @@ def random_pairs(rng, n_pairs=30, n_features=3, n_values=None):
 
 
 def as_rows(pair_array):
-    """Points and row numbers of an (n, 2, q) array."""
+    """Points, row numbers and the one coordinate of the whole pair (the Manhattan distance) of an (n, 2, q) array."""
     first = np.arange(0, 2 * len(pair_array), 2, dtype=np.int32)
     points = pair_array.reshape(-1, pair_array.shape[2])
-    return points, points, first, first + np.int32(1)
+    return points, points, first, first + np.int32(1), oracle.coordinates(pair_array, ["manhattan"])
 
 
 def both_kinds(rng, n):
@@ -57,13 +60,51 @@ def both_kinds(rng, n):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_fill_values_is_the_oracle_and_symmetric(rng, dtype):
     pair_array = random_pairs(rng, 20, 3).astype(dtype)
-    kinds = np.repeat(np.array([coordinates.ABS_DIFF, coordinates.SUM, coordinates.MIN, coordinates.MAX], np.uint8), 3)
-    features = np.tile(np.arange(3, dtype=np.int32), 4)
-    values, swapped = np.empty((12, 20)), np.empty((12, 20))
+    kinds = np.append(np.repeat(np.arange(5, dtype=np.uint8), 3), np.uint8(coordinates.WHOLE))
+    features = np.append(np.tile(np.arange(3, dtype=np.int32), 5), np.int32(0))
+    values, swapped = np.empty((16, 20)), np.empty((16, 20))
     coordinates.fill_values(*as_rows(pair_array), kinds, features, values)
     coordinates.fill_values(*as_rows(np.ascontiguousarray(pair_array[:, ::-1])), kinds, features, swapped)
-    np.testing.assert_array_equal(values.T, oracle.coordinates(pair_array, ("abs_diff", "sum", "min", "max")))
+    np.testing.assert_array_equal(values.T, oracle.coordinates(pair_array, (*KINDS, "manhattan")))
     np.testing.assert_array_equal(values, swapped)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 4, 9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng, n_features, dtype):
+    """A column behind the features is not looked at."""
+    points = random_pairs(rng, 20, n_features + 1).astype(dtype)
+    points[0, 0] = 0.0
+    A, B, first, second, _ = as_rows(points)
+    kinds = np.arange(4)
+    whole, swapped = np.empty((20, 4)), np.empty((20, 4))
+    coordinates.fill_whole(A, B, first, second, n_features, kinds, whole)
+    coordinates.fill_whole(A, B, second, first, n_features, kinds, swapped)
+    expected = oracle.coordinates(points[:, :, :n_features], ("dot", "cosine", "euclidean", "manhattan"))
+    np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(whole, swapped)
+
+
+def test_what_overflows_stays_a_number():
+    points = np.array([[1e200, 1e200], [-1e200, 1e200], [1e200, 1e200]])
+    first, second = np.array([0, 0], np.int32), np.array([1, 2], np.int32)
+    whole = np.empty((2, 4))
+    coordinates.fill_whole(points, points, first, second, 2, np.arange(4), whole)
+    assert np.isfinite(whole).all()
+    values = np.empty((1, 2))
+    kinds, features = np.full(1, coordinates.PRODUCT, np.uint8), np.zeros(1, np.int32)
+    coordinates.fill_values(points, points, first, second, whole, kinds, features, values)
+    np.testing.assert_array_equal(values, [[-coordinates.GREATEST, coordinates.GREATEST]])
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 8])
+def test_projections_are_products_and_do_not_depend_on_other_rows(rng, n_features):
+    X, W = rng.normal(size=(7, n_features)), rng.normal(size=(3, n_features))
+    out, alone = np.empty((7, 3)), np.empty((1, 3))
+    coordinates.fill_projections(X, W, out)
+    coordinates.fill_projections(X[4:5], W, alone)
+    np.testing.assert_allclose(out, X @ W.T, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(out[4:5], alone)
 
 
 def test_linear_values_is_a_dot_product(rng):
@@ -100,7 +141,9 @@ def test_byte_codes_count_the_edges_below(seed, n_edges, spread):
     kinds, features = np.full(2, coordinates.MAX, np.uint8), np.arange(2, dtype=np.int32)
     codes = np.zeros(values.shape, np.uint8)
     with np.errstate(over="ignore"):  # of the interpreted kernel: infinity is the last step, or the first
-        binning.fill_byte_codes(values, values, rows, rows, kinds, features, edges, low, scale, before, first_halving, codes)
+        whole = np.empty((len(values), 0))
+        grid = (edges, low, scale, before, first_halving)
+        binning.fill_byte_codes(values, values, rows, rows, whole, kinds, features, *grid, codes)
     np.testing.assert_array_equal(codes, (edges[None] < values[:, :, None]).sum(axis=2))
 
 
@@ -365,13 +408,13 @@ def test_square_is_the_oracle(seed, min_leaf, n_pairs):
 
 
 def random_table(rng, n_nodes, n_features):
-    """A random table of tests with three exits; both answers of a test may lead to one place."""
-    coordinate = rng.integers(0, 2 * n_features, n_nodes)
+    """A random table of tests of `COORDINATES` with three exits; both answers of a test may lead to one place."""
+    coordinate = rng.integers(0, 2 * n_features + 1, n_nodes)
     later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
     threshold = rng.integers(0, 6, n_nodes).astype(float)
     nodes = route.Nodes(
-        (coordinate // n_features).astype(np.uint8),
-        (coordinate % n_features).astype(np.int32),
+        np.where(coordinate < 2 * n_features, coordinate // n_features, coordinates.WHOLE).astype(np.uint8),
+        (coordinate % n_features).astype(np.int32),  # 0 for the whole pair
         threshold,
         *(np.array(s, np.int32) for s in later),
     )
@@ -386,7 +429,7 @@ def test_route_walks_as_the_oracle(seed):
     nodes, table = random_table(rng, 7, 3)
     exits = np.empty(25, np.int32)
     route.route_pairs(*as_rows(pair_array), nodes, 0, exits)
-    np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array), *table))
+    np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array, COORDINATES), *table))
 
 
 @given(seeds, st.sampled_from([(1, route.ROWS_OF_A_WALK + 1), (1, route.ROWS_OF_A_WALK), (25, 7), (2, 1)]))
@@ -397,14 +440,12 @@ def test_exit_values_are_those_of_the_oracle_by_walks_and_by_sweeps(seed, sizes)
     pair_array = random_pairs(rng, n_pairs, 3, n_values=5)
     nodes, table = random_table(rng, n_nodes, 3)
     values, total = rng.normal(size=3), rng.normal(size=n_pairs)
-    expected = total + values[oracle.route(oracle.coordinates(pair_array), *table)]
+    expected = total + values[oracle.route(oracle.coordinates(pair_array, COORDINATES), *table)]
     route.add_exit_values(*as_rows(pair_array), nodes, values, total)
     np.testing.assert_array_equal(total, expected)
 
 
 # nearest ---------------------------------------------------------------------------------------------
-
-KINDS = ("abs_diff", "sum", "min", "max")
 
 
 def some_grid(rng, n_features):
@@ -414,12 +455,12 @@ def some_grid(rng, n_features):
     return nearest.Grid(low, scale)
 
 
-def first_tests(rng, n_trees, n_features):
+def first_tests(rng, n_trees, n_features, n_kinds=5):
     """Random tables of tests for bounds: trees whose exits are levels, with their tables for the oracle."""
     columns, start, tables, n_slots = [], [0], [], 0
     for _ in range(n_trees):
         n = int(rng.integers(1, 9))
-        coordinate = rng.integers(0, 4 * n_features, n)
+        coordinate = rng.integers(0, n_kinds * n_features, n)
         successors = [
             np.array([rng.choice([*range(r + 1, n), *(-1 - rng.integers(0, 256, 4))]) for r in range(n)], np.int32)
             for _ in range(2)
@@ -469,7 +510,8 @@ def joined_trees(made, values):
         return np.concatenate([np.where(c >= 0, c + 6 * t, c - 3 * t) for t, c in enumerate(columns)]).astype(np.int32)
 
     nodes = route.Nodes(*(joined(name) for name in route.Nodes._fields))
-    return nearest.Trees(nodes, np.arange(0, 6 * len(made), 6, dtype=np.int32), values.ravel())
+    root = np.arange(0, 6 * len(made), 6, dtype=np.int32)
+    return nearest.Trees(nodes, root, values.ravel(), np.array([coordinates.MANHATTAN]), 3)
 
 
 @given(seeds)
@@ -478,10 +520,10 @@ def test_answers_are_those_of_single_steps(seed):
     rng = np.random.default_rng(seed)
     made = [random_table(rng, 6, 3) for _ in range(2)]
     trees = joined_trees(made, np.zeros((2, 3)))
-    points, _, first, second = as_rows(random_pairs(rng, 25, 3, n_values=5))
+    points, _, first, second, _ = as_rows(random_pairs(rng, 25, 3, n_values=5))
     n_le, n_gt = np.zeros((2, 12), np.int64)
     nearest.count_answers(points, points, first, second, trees, n_le, n_gt)
-    F = oracle.coordinates(points.reshape(-1, 2, 3))
+    F = oracle.coordinates(points.reshape(-1, 2, 3), COORDINATES)
     for t, (_, (coordinate, threshold, if_le, if_gt)) in enumerate(made):
         came = np.zeros((6, 25), bool)
         came[0] = True
@@ -508,7 +550,7 @@ def test_chosen_tests_are_worth_more_than_any_others(seed):
         n[2 * r + 1] = rng.integers(0, n[r] + 1)
         n[2 * r + 2] = n[r] - n[2 * r + 1]
     asked, price = np.empty(7, bool), rng.choice([0.5, 5.0, 1000.0])
-    trees = nearest.Trees(nodes, np.zeros(1, np.int32), values)
+    trees = nearest.Trees(nodes, np.zeros(1, np.int32), values, np.empty(0, int), 1)
     nearest.choose_tests(trees, reachable, n[1::2].copy(), n[2::2].copy(), price, asked)
     best = np.concatenate([reachable, values])
 
@@ -530,6 +572,8 @@ def test_codes_never_fall_and_ranges_hold_what_they_say(seed):
     grid, query = some_grid(rng, 2), rng.integers(-4, 5, 2) / 2
     thresholds = tests.threshold[:, None] + np.array([1.0, -1.0])
     edges = np.concatenate([(query + t * sign).ravel() for t in thresholds for sign in (1, -1)])
+    quotients = (tests.threshold[:, None] / np.where(query == 0.0, 1.0, query)).ravel()
+    edges = np.concatenate([edges, quotients, np.nextafter(quotients, -np.inf)])
     x = np.concatenate([rng.normal(size=30), edges, np.nextafter(edges, np.inf), [-1e300, 1e300]])
     X = np.column_stack([x, rng.permutation(x)])
     codes = np.full((2, len(X) + 1), 77, np.uint8)
@@ -554,7 +598,7 @@ def test_codes_never_fall_and_ranges_hold_what_they_say(seed):
 @modest
 def test_levels_are_bounds_and_exact_on_a_fine_grid(seed):
     rng = np.random.default_rng(seed)
-    tests, tables, n_slots = first_tests(rng, 3, 2)
+    tests, tables, n_slots = first_tests(rng, 3, 2, n_kinds=4)
     X, query = rng.integers(-8, 9, (40, 2)) / 4 + 1 / 16, rng.integers(-4, 5, 2) / 4
     F = oracle.coordinates(np.stack([np.broadcast_to(query, X.shape), X], axis=1), KINDS)
     true = np.array([oracle.route(F, *table) for table in tables])
@@ -626,7 +670,7 @@ def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
     for (_, table), of_exits in zip(made, values, strict=True):
         for q in range(2):
             pair_array = np.stack([np.broadcast_to(queries[q], (n_rows, 3)), gallery[4:]], axis=1)
-            scores[q] += of_exits[oracle.route(oracle.coordinates(pair_array), *table)]
+            scores[q] += of_exits[oracle.route(oracle.coordinates(pair_array, COORDINATES), *table)]
     scores /= n_trees
 
     trees = joined_trees(made, values)
@@ -643,11 +687,13 @@ def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
             target[3 : 3 + n_asked] = np.arange(n_asked)
             successors, slot = [target[3 + s[:n_asked]] for s in (table.if_le, table.if_gt)], np.empty(n_asked, np.int32)
             nearest.assign_slots(np.array([0, n_asked]), *successors, slot)
-            columns.append((table.kind[:n_asked], table.feature[:n_asked], table.threshold[:n_asked], *successors, slot))
+            kind = table.kind[:n_asked]
+            column = table.feature[:n_asked] + np.where(kind == coordinates.WHOLE, 3, 0).astype(np.int32)
+            columns.append((kind, column, table.threshold[:n_asked], *successors, slot))
     start = np.array([np.arange(n_trees + 1), n_trees + 2 * np.arange(n_trees + 1)])
     asked = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), start)
     found, rows, needed = np.full((2, k), -np.inf), np.full((2, k), -1), np.full(2, least)
-    grid, work = nearest.Grid(np.zeros(3), np.full(3, rng.choice([0.0, 0.4, 20.0]))), np.zeros(2, np.int64)
+    grid, work = nearest.Grid(np.zeros(4), np.full(4, rng.choice([0.0, 0.4, 20.0]))), np.zeros(2, np.int64)
     n_slots = nearest.TOP + 3
     nearest.search_rows(queries, gallery, 4, n_rows + 4, grid, asked, trees, levels, n_slots, needed, found, rows, work)
     for q in range(2):

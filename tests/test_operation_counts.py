@@ -161,13 +161,13 @@ def test_work_of_growing_is_at_most_in_proportion_to_the_pairs(points, work):
 def answered(monkeypatch):
     """How many tests of trees were answered since the test began; all kernels of routing run interpreted."""
     counts = Counter()
-    value = interpreted(route.coordinate_value)
+    value = interpreted(route.pair_value)
 
     def counting(*arguments):
         counts["tests"] += 1
         return value(*arguments)
 
-    monkeypatch.setattr(route, "coordinate_value", counting)
+    monkeypatch.setattr(route, "pair_value", counting)
     for name in ("walk", "_sweep"):
         monkeypatch.setattr(route, name, interpreted(getattr(route, name)))
     for name in ("add_exit_values", "route_pairs"):

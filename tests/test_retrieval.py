@@ -92,7 +92,7 @@ def run(forest, queries, gallery, k):
     """What a shortcut finds, and how many tests and walks it takes a pair."""
     shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
     best = BestRows(len(queries), k, -np.inf)
-    shortcut(queries, gallery, Part(slice(0, len(queries)), slice(0, len(gallery))), best)
+    shortcut(queries, gallery, Part(slice(0, len(queries)), slice(0, len(gallery))), 0, best)
     return best, shortcut.work / (len(queries) * len(gallery))
 
 
@@ -118,7 +118,7 @@ def test_later_parts_need_less_work_than_the_first(people, forest):
     counts = []
     for rows in (slice(0, 200), slice(200, N_ROWS)):
         before = shortcut.work.copy()
-        shortcut(queries, gallery, Part(slice(0, len(queries)), rows), best)
+        shortcut(queries, gallery, Part(slice(0, len(queries)), rows), 0, best)
         counts.append((shortcut.work - before)[0] / (rows.stop - rows.start))
     assert counts[1] < counts[0]
     assert_same((best.scores, best.rows), forest.pairwise_score(queries, gallery), 10)
@@ -129,7 +129,7 @@ def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, fores
     for n_queries, n_threads in ((1, 1), (1, 3), (5, 2), (2, 4)):
         best = BestRows(n_queries, 3, -np.inf)
         mean = forest._mean_of_cells()
-        _, parts = retrieval.plan_search(X[:n_queries], gallery, forest._score_pairs, mean, best, n_threads)
+        _, parts = retrieval.plan_search(X[:n_queries], gallery, 0, forest._score_pairs, mean, best, n_threads)
         assert len(parts) >= n_threads
         covered = np.zeros((n_queries, len(gallery)), int)
         for part in parts:
@@ -140,8 +140,9 @@ def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, fores
 def test_memory_beyond_the_gallery_is_bounded(forest):
     """Sizes of parts, not of the process: codes of a part and rows that wait."""
     shortcut = Shortcut(*forest._trees_and_values(), np.zeros((1, 8)), np.ones((10, 8)))
-    for n_features in (1, 8, 128, 5000):
-        n_queries, n_rows = shortcut.sizes(10**6, n_features)
-        assert n_rows * n_features <= max(retrieval.PART_BYTES, nearest.WIDTH * n_features)
-        waiting = n_queries * (n_features + len(forest.trees_)) * 2 * nearest.STRIDE
+    for n_columns in (1, 8, 128, 5000):
+        shortcut.n_columns = n_columns
+        n_queries, n_rows = shortcut.sizes(10**6)
+        assert n_rows * n_columns <= max(retrieval.PART_BYTES, nearest.WIDTH * n_columns)
+        waiting = n_queries * (n_columns + len(forest.trees_)) * 2 * nearest.STRIDE
         assert n_queries == 1 or waiting <= retrieval.GROUP_BYTES

@@ -23,6 +23,8 @@ from simtree.symmetry import CoordinateSet, PointPairs
 
 # Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
+# Pairs that are binned at one time: only for these are coordinates of the whole pair held as numbers.
+CHUNK = 1 << 16
 
 
 class TrainingPairs:
@@ -116,21 +118,25 @@ class TrainingPairs:
         before = np.empty((len(n_edges), kernels.N_STEPS), dtype=np.uint8)
         first_halving = np.empty(len(n_edges), dtype=np.int64)
         kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
-        coordinates = (self.pair_map.kind_codes, self.pair_map.features)
-        pairs = self.point_pairs(0, len(self))
-        kernels.fill_byte_codes(*pairs, *coordinates, padded, low, scale, before, first_halving, self.codes)
+        coordinates = (self.pair_map.kind_codes, self.pair_map.columns)
+        grid = (padded, low, scale, before, first_halving)
+        for start in range(0, len(self), CHUNK):
+            stop = min(start + CHUNK, len(self))
+            pairs = self.pair_map.complete(self.point_pairs(start, stop))
+            kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
 
     def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
         """Values of some coordinates, ``(n_columns, n_pairs)``."""
         values = np.empty((len(columns), pairs.n_pairs))
-        fill_values(*pairs, self.pair_map.kind_codes[columns], self.pair_map.features[columns], values)
+        coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
+        fill_values(*(self.pair_map.complete(pairs) if self.pair_map.of_whole[columns].any() else pairs), *coordinates, values)
         return values
 
     def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
         # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
         sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
         pairs = self.point_pairs(0, len(self))
-        sampled = pairs.take(sample)
+        sampled = self.pair_map.complete(pairs.take(sample))
         edges = [np.empty(0)] * len(self.pair_map)
         # The least and the greatest of the two values of a feature share their edges: square regions compare both with one
         # value.

@@ -17,19 +17,23 @@ from sklearn.utils.validation import check_is_fitted
 from simtree import rules
 from simtree._checks import check_choice, check_integer, check_real, n_to_draw
 from simtree._kernels.compilation import announced_compilation
+from simtree.directions import MOST_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.explanation import Explanation, explain
 from simtree.folds import choose_penalty, fold_numbers
 from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
 from simtree.pairs import IndexPairs, PairSampler, check_drawing, group_numbers
 from simtree.pruning import PruningPath, prune, pruning_path
+from simtree.represented import fit_representation, represent, represented_names
 from simtree.similarity import Similarity
 from simtree.splitters import BY_NAME, Splitter
-from simtree.symmetry import CoordinateSet, PointPairs
+from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
 from simtree.tree import RankTree
 
 # Beyond this depth different cells get the same score in float64.
 DEEPEST = 52
+# Pairs that discriminant directions are computed from.
+DIRECTION_PAIRS = 100_000
 
 
 class TreeLearner(Similarity):
@@ -37,7 +41,10 @@ class TreeLearner(Similarity):
 
     max_depth: int | str
     splitter: Splitter | str
+    representation: Any
     coordinates: Sequence[str] | None
+    directions: str | Sequence[str]
+    n_directions: int | None
     n_pairs: int | None
     positive_fraction: float | None
     same_weighting: str
@@ -47,14 +54,24 @@ class TreeLearner(Similarity):
     max_features: int | float | None
     max_bins: int | None
     max_depth_: int
+    representation_: Any
 
-    def _recipe(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> Recipe:
-        """The checked parameters of a tree on these data."""
+    def _recipe(
+        self,
+        points: NDArray[Any],
+        source: IndexPairs | PairSampler,
+        rng: np.random.Generator,
+        directions: NDArray[np.float64] | None = None,
+    ) -> Recipe:
+        """The checked parameters of a tree on these (represented) data; ``rng`` is for directions that are not known yet."""
         splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
-        kinds = splitter.default_coordinates if self.coordinates is None else self.coordinates
-        pair_map = CoordinateSet(tuple(kinds), points.shape[1])
+        kinds = tuple(splitter.default_coordinates if self.coordinates is None else self.coordinates)
+        n_features = points.shape[1]
+        if directions is None:
+            directions = self._find_directions(points, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
+        pair_map = CoordinateSet(kinds, n_features, directions)
         splitter.check(pair_map)
-        n_to_draw("max_features", self.max_features, points.shape[1])
+        n_to_draw("max_features", self.max_features, pair_map.n_columns)
         depth = self._depth(len(points) if isinstance(source, PairSampler) else len(source))
         return Recipe(
             splitter=splitter,
@@ -66,6 +83,24 @@ class TreeLearner(Similarity):
             positive_fraction=self.positive_fraction,
             same_weighting=self.same_weighting,
         )
+
+    def _find_directions(
+        self, points: NDArray[Any], source: IndexPairs | PairSampler, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """The directions of oblique coordinates."""
+        ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
+        n_features = points.shape[1]
+        found = []
+        for way in ways:
+            if way == RANDOM:
+                n = max(1, n_features - 1) if self.n_directions is None else int(self.n_directions)
+                found.append(random_directions(n, n_features, rng))
+            else:
+                n = MOST_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
+                drawn = source.draw(DIRECTION_PAIRS, rng, positive_fraction=0.5) if isinstance(source, PairSampler) else source
+                pairs = PointPairs(points, points, drawn.first, drawn.second)
+                found.append(discriminant_directions(pairs, drawn.same, n, n_features))
+        return np.concatenate(found)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the splitter as ``splitter__name``, also where a word stands for the splitter."""
@@ -94,6 +129,11 @@ class TreeLearner(Similarity):
         kinds = self.coordinates
         if kinds is not None and not (isinstance(kinds, list | tuple) and all(isinstance(kind, str) for kind in kinds)):
             raise TypeError(f"coordinates={kinds!r} is not a list of words; give one, such as ['abs_diff', 'sum'].")
+        ways = [self.directions] if isinstance(self.directions, str) else self.directions
+        if not isinstance(ways, list | tuple) or not ways or any(way not in WAYS for way in ways):
+            raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
+        if self.n_directions is not None:
+            check_integer("n_directions", self.n_directions, 1)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r} is no number of threads; give a positive int, -1 for all cores, or None.")
         check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
@@ -122,7 +162,7 @@ class TreeLearner(Similarity):
         """
         pair = self._check_pairs(np.array([[x, x2]], dtype=np.float64), None)
         trees, values = self._trees_and_values()
-        return explain(trees, values, pair.A[0].astype(np.float64), pair.A[1].astype(np.float64), self._names(feature_names))
+        return explain(trees, values, pair, self._names(feature_names))
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -168,7 +208,13 @@ class TreeLearner(Similarity):
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
-        return names
+        return names if self.representation_ is None else represented_names(self.representation_, names)
+
+    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
+        pair_map = self._trees()[0].pair_map
+        if not len(points):  # which scikit-learn's transformers refuse
+            return np.empty((0, pair_map.n_columns))
+        return pair_map.extend(points if self.representation_ is None else represent(self.representation_, points))
 
 
 class SimilarityTree(TreeLearner):
@@ -181,9 +227,18 @@ class SimilarityTree(TreeLearner):
         number of points (of pairs, if pairs are given), rounded, at least 1.
     splitter : Splitter or {"cart", "cut", "cross", "linear"}, default="cart"
         LeafRank: how a cell is split.
+    representation : transformer, optional
+        What is done to the points first: a scikit-learn transformer or a Pipeline of them, see `simtree.representation`. It is
+        fitted by its ``fit_transform`` and applied once to each point. One that needs labels needs labelled points.
     coordinates : sequence of str, optional
-        Kinds of symmetric coordinates, from `simtree.symmetry.KINDS`. By default what the splitter wants, mostly ``["abs_diff",
-        "sum"]``.
+        Kinds of symmetric coordinates, from `simtree.symmetry.KINDS`: of each feature (``abs_diff``, ``sum``, ``min``, ``max``,
+        ``product``), of the whole pair (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By default what the
+        splitter wants, mostly ``["abs_diff", "sum"]``.
+    directions : {"random", "discriminant"} or a list of them, default="random"
+        The directions w of ``oblique`` coordinates |w·(x - x')| and w·(x + x').
+    n_directions : int or None, default=None
+        How many directions of each sort; None is one less than there are features for random ones, which together with
+        ``abs_diff`` makes the coordinates complete, and at most 40 for discriminant ones.
     n_pairs : int or None, default=100_000
         How many pairs of labelled points are drawn (all, if there are fewer); None uses all pairs.
     positive_fraction : float or None, default=0.5
@@ -255,7 +310,10 @@ class SimilarityTree(TreeLearner):
         *,
         max_depth: int | str = 10,
         splitter: Splitter | str = "cart",
+        representation: Any = None,
         coordinates: Sequence[str] | None = None,
+        directions: str | Sequence[str] = RANDOM,
+        n_directions: int | None = None,
         n_pairs: int | None = 100_000,
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
@@ -274,7 +332,10 @@ class SimilarityTree(TreeLearner):
     ) -> None:
         self.max_depth = max_depth
         self.splitter = splitter
+        self.representation = representation
         self.coordinates = coordinates
+        self.directions = directions
+        self.n_directions = n_directions
         self.n_pairs = n_pairs
         self.positive_fraction = positive_fraction
         self.same_weighting = same_weighting
@@ -313,8 +374,10 @@ class SimilarityTree(TreeLearner):
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
             points, source = self._check_training(X, y, pairs)
-            recipe = self._recipe(points, source)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+            self.representation_, points = fit_representation(self.representation, points, source)
+            recipe = self._recipe(points, source, rng)
+            points = recipe.pair_map.extend(points)
             index = recipe.draw(source, rng)
             grown = recipe.grow(points, index, rng)
             self.prune_penalty_ = float(self.prune_penalty)

@@ -73,14 +73,13 @@ class Explanation:
 def explain(
     trees: Sequence[RankTree],
     values: Sequence[NDArray[np.float64]],
-    x: NDArray[np.float64],
-    x2: NDArray[np.float64],
+    pair: PointPairs,
     names: Sequence[str] | None,
 ) -> Explanation:
     """The explanation of the mean over trees of the values of the terminal cells of one pair."""
-    points = np.stack([x, x2])
-    pair = PointPairs(points, points, np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int32))
     pair_map = trees[0].pair_map
+    pair = pair_map.complete(pair)
+    x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
     by_coordinate = np.zeros(len(pair_map))
     base = score = 0.0
     for tree, of_cells in zip(trees, values, strict=True):

@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._checks import check_choice, check_integer, n_to_draw
 from simtree._kernels.compilation import announced_compilation
 from simtree.bagging import Bag, Task, out_of_bag_values
+from simtree.directions import RANDOM
 from simtree.estimators import TreeLearner
 from simtree.metrics import Roc, roc_curve, youden_threshold
 from simtree.pairs import IndexPairs, PairSampler
 from simtree.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree.represented import fit_representation
 from simtree.splitters import CartSplitter, Splitter
 from simtree.symmetry import PointPairs
 from simtree.tree import RankTree
@@ -56,7 +58,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         seen in training, those of the second for classes never seen.
     oob_score : bool, default=False
         Whether to score pairs by the trees that saw neither of their points (or classes).
-    coordinates, n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
+    representation, coordinates, directions, n_directions : see `SimilarityTree`
+        Points, and the coordinates of their pairs.
+    n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
         Pairs; ``n_pairs`` is that of one tree.
     min_pairs_split, min_pairs_leaf, focus_fpr : see `SimilarityTree`
         Growing.
@@ -118,7 +122,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         max_samples: int | float | None = None,
         bag: str = "points",
         oob_score: bool = False,
+        representation: Any = None,
         coordinates: Sequence[str] | None = None,
+        directions: str | Sequence[str] = RANDOM,
+        n_directions: int | None = None,
         n_pairs: int | None = 100_000,
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
@@ -143,7 +150,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.max_samples = max_samples
         self.bag = bag
         self.oob_score = oob_score
+        self.representation = representation
         self.coordinates = coordinates
+        self.directions = directions
+        self.n_directions = n_directions
         self.n_pairs = n_pairs
         self.positive_fraction = positive_fraction
         self.same_weighting = same_weighting
@@ -179,7 +189,6 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
             points, source = self._check_training(X, y, pairs)
-            recipe = self._recipe(points, source)
             bag = self._bag(points, source, groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
@@ -192,8 +201,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                     "refill=True draws pairs of labelled points that the first trees find hard; "
                     "set refill=False with given pairs, and to go on with warm_start."
                 )
+            if trees and self.representation is not None:
+                raise ValueError(
+                    "warm_start=True cannot go on with a representation, which would be fitted anew; set warm_start=False."
+                )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+            self.representation_, points = fit_representation(self.representation, points, source)
+            rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
+            recipe = self._recipe(points, source, rng, trees[0].pair_map.directions if trees else None)
+            points = recipe.pair_map.extend(points)
             tasks = [Task(recipe, bag, self._entropy, number) for number in range(self.n_estimators)]
             grown = self._grow(tasks[len(trees) :], points, source)
             trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
@@ -286,8 +303,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         scores = np.empty(pairs.n_pairs)
         for rows in few_at_a_time(pairs.n_pairs):
             said = np.zeros((len(self.trees_), len(scores[rows])))
+            part = self.trees_[0].pair_map.complete(pairs.take(rows))
             for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
-                tree.add_values(pairs.take(rows), of_cells, row)
+                tree.add_values(part, of_cells, row)
             scores[rows] = np.median(said, axis=0)
         return scores
 
@@ -370,7 +388,7 @@ def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs:
     """Mean over trees of the values of the terminal cells of each pair."""
     total = np.zeros(pairs.n_pairs)
     for rows in few_at_a_time(pairs.n_pairs):
-        part = pairs.take(rows)
+        part = trees[0].pair_map.complete(pairs.take(rows))
         for tree, of_cells in zip(trees, values, strict=True):
             tree.add_values(part, of_cells, total[rows])
     return total / len(trees)

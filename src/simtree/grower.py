@@ -52,12 +52,13 @@ def grow_tree(
     rng : numpy.random.Generator
         The only source of randomness.
     max_features : int, float or None
-        How many features of the points (float: which share) are drawn for each cell; None uses all.
+        How many features of the points and products with directions (float: which share) are drawn for each cell; None uses
+        all. Coordinates of the whole pair are always there.
     """
     n_same = int(np.count_nonzero(pairs.same))
     builder = TreeBuilder(pairs.pair_map, limits.max_depth, n_same, len(pairs) - n_same)
-    n_features = pairs.pair_map.n_features
-    n_drawn = n_to_draw("max_features", max_features, n_features)
+    n_columns = pairs.pair_map.n_columns
+    n_drawn = n_to_draw("max_features", max_features, n_columns)
     coordinates = np.arange(len(pairs.pair_map))
     # Of each cell: its number, its segment, its same pairs, and the different pairs that are more similar than it.
     level = [(0, 0, len(pairs), n_same, 0)]
@@ -69,8 +70,8 @@ def grow_tree(
             n_different = n_pairs - n_same
             if n_pairs < limits.min_pairs_split or n_same == 0 or n_different == 0 or n_before >= most_before:
                 continue
-            if n_drawn < n_features:
-                coordinates = pairs.pair_map.of_features(rng.choice(n_features, n_drawn, replace=False))
+            if n_drawn < n_columns:
+                coordinates = pairs.pair_map.of_columns(rng.choice(n_columns, n_drawn, replace=False))
             split = splitter.split(Cell(pairs, start, stop, n_same, n_different, coordinates, limits.min_pairs_leaf, rng))
             if split is None:
                 continue

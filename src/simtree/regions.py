@@ -55,10 +55,10 @@ class AxisRegion:
     def contains(self, pair_map: CoordinateSet, pairs: PointPairs) -> NDArray[np.bool_]:
         """Whether each pair lies in the region."""
         nodes = Nodes(
-            pair_map.kind_codes[self.coordinate], pair_map.features[self.coordinate], self.threshold, self.if_le, self.if_gt
+            pair_map.kind_codes[self.coordinate], pair_map.columns[self.coordinate], self.threshold, self.if_le, self.if_gt
         )
         exits = np.empty(pairs.n_pairs, dtype=np.int32)
-        route_pairs(*pairs, nodes, 0, exits)
+        route_pairs(*pair_map.complete(pairs), nodes, 0, exits)
         return np.equal(exits, -1 - INSIDE)
 
     def coordinate_shares(self, n_coordinates: int) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ class LinearRegion:
     def contains(self, pair_map: CoordinateSet, pairs: PointPairs) -> NDArray[np.bool_]:
         """Whether each pair lies in the region."""
         values = np.empty(pairs.n_pairs)
-        linear_values(*pairs, pair_map.kind_codes, pair_map.features, self.weights, self.intercept, values)
+        linear_values(*pair_map.complete(pairs), pair_map.kind_codes, pair_map.columns, self.weights, self.intercept, values)
         return values >= 0.0
 
     def coordinate_shares(self, n_coordinates: int) -> NDArray[np.float64]:

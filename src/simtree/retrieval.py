@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels import nearest as kernels
+from simtree._kernels.coordinates import WHOLE
 from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
 from simtree._kernels.route import Nodes
-from simtree.symmetry import PointPairs
+from simtree.symmetry import CoordinateSet, PointPairs
 from simtree.tree import RankTree
 
 # Pairs of a query and a row that are scored at one time.
@@ -103,6 +104,7 @@ class BestRows:
 def plan_search(
     queries: NDArray[Any],
     gallery: NDArray[Any],
+    number: int,
     score: PairScore,
     mean: tuple[list[RankTree], list[Values]] | None,
     best: BestRows,
@@ -114,6 +116,8 @@ def plan_search(
     ----------
     queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
         What is looked for, and where.
+    number : int
+        The number that ``best`` knows row 0 of the gallery by.
     score : callable
         Gives the scores of pairs.
     mean : tuple of trees and of the values of their cells, or None
@@ -128,9 +132,9 @@ def plan_search(
     search = Scan(score) if mean is None or plain else Shortcut(*mean, queries, gallery)
 
     def work(part: Part) -> None:
-        search(queries, gallery, part, best)
+        search(queries, gallery, part, number, best)
 
-    n_queries, n_rows = search.sizes(len(queries), gallery.shape[1])
+    n_queries, n_rows = search.sizes(len(queries))
     n_groups = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
     n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_groups), len(gallery)))
     groups, parts = _pieces(len(queries), n_groups), _pieces(len(gallery), n_parts)
@@ -150,17 +154,17 @@ class Scan:
 
     score: PairScore
 
-    def sizes(self, n_queries: int, n_features: int) -> tuple[int, int]:
+    def sizes(self, n_queries: int) -> tuple[int, int]:
         """Most queries and rows of a part: their pairs fit a block."""
         return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, best: BestRows) -> None:
-        """Offer all rows of a part."""
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+        """Offer all rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
         numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
         rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
         pairs = PointPairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
         for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
-            best.offer(query, scores, rows)
+            best.offer(query, scores, number + rows.astype(np.int64))
 
 
 class Shortcut:
@@ -188,17 +192,18 @@ class Shortcut:
         self.trees = _joined(trees, values)
         answers = _answers(self.trees, queries, gallery)
         self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
-        self.grid = _grid(gallery)
+        self.grid = _grid(trees[0].pair_map, queries, gallery)
+        self.n_columns = len(self.grid.low)
         self.work = np.zeros(2, dtype=np.int64)
         self._lock = Lock()
 
-    def sizes(self, n_queries: int, n_features: int) -> tuple[int, int]:
+    def sizes(self, n_queries: int) -> tuple[int, int]:
         """Most queries and rows of a part."""
-        waiting = 2 * kernels.STRIDE * (n_features + len(self.trees.root))
-        return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // n_features)
+        waiting = 2 * kernels.STRIDE * (self.n_columns + len(self.trees.root))
+        return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // self.n_columns)
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, best: BestRows) -> None:
-        """Offer the best rows of a part."""
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+        """Offer the best rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
         needed = best.needed[part.queries].copy()
         found = BestRows(len(needed), best.k, -np.inf)
         work = np.zeros_like(self.work)
@@ -218,7 +223,7 @@ class Shortcut:
             work,
         )
         for query, (scores, rows) in enumerate(zip(found.scores, found.rows, strict=True), part.queries.start):
-            best.offer(query, scores[rows >= 0], rows[rows >= 0])
+            best.offer(query, scores[rows >= 0], number + rows[rows >= 0])
         with self._lock:
             self.work += work
 
@@ -229,10 +234,12 @@ def _pieces(n: int, n_pieces: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
-def _grid(gallery: NDArray[Any]) -> Grid:
+def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
     """A grid for the codes of a gallery, from some of its rows: others may lie beyond it, and get the first or last code."""
-    some = gallery[:: max(1, len(gallery) // GRID_ROWS)].astype(np.float64)
-    low, high = some.min(axis=0), some.max(axis=0)
+    some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
+    pairs = PointPairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
+    columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
+    low, high = columns.min(axis=0), columns.max(axis=0)
     with np.errstate(over="ignore"):
         width = high - low
     scale = np.zeros_like(low)
@@ -258,6 +265,8 @@ def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers
     level_of_nodes = _levels(reachable, levels, [len(tree.nodes.kind) for tree in separate])
     ends = np.cumsum([0, *(len(tree.nodes.kind) for tree in separate)])
     n_pairs = int(answers[:, 0].sum()) if len(nodes.kind) else 0
+    # Codes of the whole pair come behind those of the columns of points.
+    column = nodes.feature + np.where(nodes.kind == WHOLE, separate[0].pair_map.n_columns, 0).astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = []
     starts, n_slots, n_before = [], 0, 0
     for price in PRICES:
@@ -269,7 +278,7 @@ def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers
         if_le, if_gt = target[n_cells + nodes.if_le[asked]], target[n_cells + nodes.if_gt[asked]]
         start, slot = np.append(0, np.cumsum(asked))[ends], np.empty(len(if_le), dtype=np.int32)
         n_slots = max(n_slots, kernels.assign_slots(start, if_le, if_gt, slot))
-        parts.append((nodes.kind[asked], nodes.feature[asked], nodes.threshold[asked], if_le, if_gt, slot))
+        parts.append((nodes.kind[asked], column[asked], nodes.threshold[asked], if_le, if_gt, slot))
         starts.append(n_before + start)
         n_before += len(slot)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -302,4 +311,5 @@ def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
         if_gt=moved([tree.nodes.if_gt for tree in trees]),
     )
     entry = moved([np.array([0 if len(tree.nodes.kind) else -1], dtype=np.int32) for tree in trees])
-    return Trees(nodes, entry, np.concatenate(values))
+    pair_map = trees[0].pair_map
+    return Trees(nodes, entry, np.concatenate(values), pair_map.whole_kinds, pair_map.n_features)

@@ -29,6 +29,8 @@ from simtree.tree import RankTree
 BLOCK = 1 << 18
 # `score` uses all pairs of labelled points up to this many, and draws this many beyond.
 MAX_SCORE_PAIRS = 1_000_000
+# Rows of a gallery that are made ready and searched at one time.
+GALLERY_ROWS = 1 << 20
 # Points of these types are used as they are; others are converted to the first.
 DTYPES = [np.float64, np.float32]
 
@@ -43,7 +45,11 @@ class Similarity(BaseEstimator, ABC):
 
     @abstractmethod
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
-        """Score of each pair of checked rows."""
+        """Score of each pair of ready rows."""
+
+    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
+        """Checked points as `_score_pairs` wants them: what has to be computed once a point."""
+        return points
 
     def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
         """Trees, and the values of their cells, whose mean is the score; None if the score is no such mean."""
@@ -101,8 +107,8 @@ class Similarity(BaseEstimator, ABC):
         Computed in blocks: beyond the result it needs a few megabytes a thread.
         """
         check_is_fitted(self)
-        A = self._check_points(A)
-        B = A if B is None else self._check_points(B)
+        A = self._ready(self._check_points(A))
+        B = A if B is None else self._ready(self._check_points(B))
         scores = np.empty((len(A), len(B)))
         flat = scores.reshape(-1)
 
@@ -151,11 +157,13 @@ class Similarity(BaseEstimator, ABC):
         check_is_fitted(self)
         check_integer("k", k, 1)
         least = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-        wanted, gallery = self._check_points(queries), self._check_points(X)
+        wanted, gallery = self._ready(self._check_points(queries)), self._check_points(X)
         best = BestRows(len(wanted), int(k), least)
         with announced_compilation():
-            n_threads = effective_n_jobs(self.n_jobs)
-            self._run(*plan_search(wanted, gallery, self._score_pairs, self._mean_of_cells(), best, n_threads))
+            n_threads, mean = effective_n_jobs(self.n_jobs), self._mean_of_cells()
+            for start in range(0, len(gallery), GALLERY_ROWS):
+                rows = self._ready(gallery[start : start + GALLERY_ROWS])
+                self._run(*plan_search(wanted, rows, start, self._score_pairs, mean, best, n_threads))
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
@@ -194,6 +202,7 @@ class Similarity(BaseEstimator, ABC):
     def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
         """ROC curve on labelled points or on pairs."""
         points, index = self._check_training(X, y, pairs, reset=False)
+        points = self._ready(points)
         if isinstance(index, PairSampler):
             index = index.draw(MAX_SCORE_PAIRS, np.random.default_rng(0))
         scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
@@ -237,7 +246,9 @@ class Similarity(BaseEstimator, ABC):
         check_is_fitted(self)
         if X is not None:
             points = self._check_points(X)
-            return PointPairs(points, points, *check_index_pairs(pairs, len(points)))
+            first, second = check_index_pairs(pairs, len(points))
+            points = self._ready(points)
+            return PointPairs(points, points, first, second)
         given = np.asarray(pairs)
         if given.ndim == 2 and self.preprocessor is not None:
             table, first, second = look_up(given, self.preprocessor)
@@ -250,6 +261,7 @@ class Similarity(BaseEstimator, ABC):
                 f"pairs has shape {given.shape}; give an array of shape (n_pairs, 2, n_features), "
                 "or (n_pairs, 2) row numbers together with X."
             )
+        points = self._ready(points)
         return PointPairs(points, points, first, second)
 
     def _check_stacked(self, pairs: NDArray[Any], *, reset: bool) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]:
@@ -308,5 +320,6 @@ class PairDistance:
         if points.shape != (2, n_features) or not np.isfinite(points).all():
             raise ValueError(f"u and v have shape {points.shape[1:]}; give two points of {n_features} finite numbers each.")
         row = np.zeros(1, dtype=np.int32)
+        points = self._model._ready(points)
         score = self._model._score_pairs(PointPairs(points, points, row, row + np.int32(1)))
         return float(self._model._greatest_score() - score[0])

@@ -1,17 +1,19 @@
 """The catalogue of symmetric coordinates of a pair of points.
 
-A coordinate is a kind applied to one feature: a number computed from the two values that a pair has in that feature, which
-does not change when the two points change places. Trees compare the plain value (``|x - x'|``), which people can read;
-`CoordinateSet.values` multiplies by the kind's scale, so that ``abs_diff`` and ``sum`` together are the paper's f in an
-orthonormal basis. A cut of the one is a cut of the other.
+A coordinate is a number computed from a pair that does not change when its two points change places. Most kinds look at one
+feature (``|x_j - x'_j|``), some at the whole pair (the cosine of its points), and ``oblique`` ones at a weighted sum of the
+features, w·x: a further column of the points, computed once for each of them.
+
+Trees compare the plain value (``|x - x'|``), which people can read; `CoordinateSet.values` multiplies by the kind's scale, so
+that ``abs_diff`` and ``sum`` together are the paper's f in an orthonormal basis. A cut of the one is a cut of the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +21,33 @@ from numpy.typing import ArrayLike, NDArray
 from simtree._kernels import coordinates as kernels
 
 
-class PointPairs(NamedTuple):
-    """Pairs with their points: pair p is row ``first[p]`` of A and row ``second[p]`` of B (often A and B are one matrix)."""
+class _PairArrays(NamedTuple):
+    """The arrays of `PointPairs`, in the order in which kernels take them."""
 
     A: NDArray[Any]
     B: NDArray[Any]
     first: NDArray[np.int32]
     second: NDArray[np.int32]
+    whole: NDArray[np.float64]
+
+
+class PointPairs(_PairArrays):
+    """Pairs with their points: pair p is row ``first[p]`` of A and row ``second[p]`` of B (often A and B are one matrix).
+
+    ``whole[p]`` holds its coordinates of all features; it has no columns until `CoordinateSet.complete` fills them in.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        A: NDArray[Any],
+        B: NDArray[Any],
+        first: NDArray[np.int32],
+        second: NDArray[np.int32],
+        whole: NDArray[np.float64] | None = None,
+    ) -> Self:
+        return super().__new__(cls, A, B, first, second, np.empty((len(first), 0)) if whole is None else whole)
 
     @property
     def n_pairs(self) -> int:
@@ -34,7 +56,7 @@ class PointPairs(NamedTuple):
 
     def take(self, rows: NDArray[Any] | slice) -> PointPairs:
         """Some of the pairs; points are shared."""
-        return PointPairs(self.A, self.B, self.first[rows], self.second[rows])
+        return PointPairs(self.A, self.B, self.first[rows], self.second[rows], self.whole[rows])
 
 
 @dataclass(frozen=True)
@@ -46,17 +68,38 @@ class Kind:
     label: str
 
 
-KINDS: dict[str, Kind] = {
+#: Kinds that look at one feature: as many coordinates as there are features.
+FEATURE_KINDS: dict[str, Kind] = {
     "abs_diff": Kind(kernels.ABS_DIFF, 0.5**0.5, "|{0} - {0}'|"),
     "sum": Kind(kernels.SUM, 0.5**0.5, "{0} + {0}'"),
     "min": Kind(kernels.MIN, 1.0, "min({0}, {0}')"),
     "max": Kind(kernels.MAX, 1.0, "max({0}, {0}')"),
+    "product": Kind(kernels.PRODUCT, 1.0, "{0} {0}'"),
 }
+#: Kinds that look at all features: one coordinate each.
+WHOLE_KINDS: dict[str, Kind] = {
+    "dot": Kind(kernels.DOT, 1.0, "dot(x, x')"),
+    "cosine": Kind(kernels.COSINE, 1.0, "cosine(x, x')"),
+    "euclidean": Kind(kernels.EUCLIDEAN, 1.0, "euclidean(x, x')"),
+    "manhattan": Kind(kernels.MANHATTAN, 1.0, "manhattan(x, x')"),
+}
+#: |w·x - w·x'| and w·x + w·x' for each direction w.
+OBLIQUE = "oblique"
+OBLIQUE_KINDS = ("abs_diff", "sum")
+KINDS = (*FEATURE_KINDS, *WHOLE_KINDS, OBLIQUE)
 
 
-@dataclass(frozen=True)
+class _Coordinate(NamedTuple):
+    """One coordinate: its kind, and the column it looks at: of the points, or of ``whole`` for kinds of the whole pair."""
+
+    kind: Kind
+    code: int
+    column: int
+
+
+@dataclass(frozen=True, eq=False)
 class CoordinateSet:
-    """All coordinates of some kinds: coordinate ``k * n_features + j`` is the k-th kind of feature j.
+    """All coordinates of some kinds, kind by kind and within a kind feature by feature (direction by direction).
 
     Parameters
     ----------
@@ -64,16 +107,19 @@ class CoordinateSet:
         Names from `KINDS`.
     n_features : int
         Number of features of a point.
+    directions : ndarray of shape (n_directions, n_features)
+        The directions w of ``oblique``. With them a point has further columns w·x behind its features, see `extend`.
 
     Examples
     --------
-    >>> pair_map = CoordinateSet(("abs_diff", "sum"), n_features=2)
+    >>> pair_map = CoordinateSet(("abs_diff", "sum", "cosine"), n_features=2)
     >>> pair_map.names(["age", "size"])
-    ["|age - age'|", "|size - size'|", "age + age'", "size + size'"]
+    ["|age - age'|", "|size - size'|", "age + age'", "size + size'", "cosine(x, x')"]
     """
 
     kinds: tuple[str, ...]
     n_features: int
+    directions: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -81,45 +127,100 @@ class CoordinateSet:
             raise ValueError(f"coordinates={list(self.kinds)!r} is not a list of different kinds; choose from {sorted(KINDS)}.")
 
     def __len__(self) -> int:
-        return len(self.kinds) * self.n_features
+        return len(self._coordinates)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of an extended point: its features, and its product with each direction."""
+        return self.n_features + len(self.directions)
+
+    @cached_property
+    def _coordinates(self) -> list[_Coordinate]:
+        found = []
+        whole = 0
+        for name in self.kinds:
+            if name in FEATURE_KINDS:
+                kind = FEATURE_KINDS[name]
+                found += [_Coordinate(kind, kind.code, column) for column in range(self.n_features)]
+            elif name in WHOLE_KINDS:
+                found.append(_Coordinate(WHOLE_KINDS[name], kernels.WHOLE, whole))
+                whole += 1
+            else:
+                for kind in (FEATURE_KINDS[name] for name in OBLIQUE_KINDS):
+                    found += [_Coordinate(kind, kind.code, column) for column in range(self.n_features, self.n_columns)]
+        return found
 
     @cached_property
     def kind_codes(self) -> NDArray[np.uint8]:
         """The kernel's code of the kind of each coordinate."""
-        return np.repeat(np.array([KINDS[kind].code for kind in self.kinds], dtype=np.uint8), self.n_features)
+        return np.array([coordinate.code for coordinate in self._coordinates], dtype=np.uint8)
 
     @cached_property
-    def features(self) -> NDArray[np.int32]:
-        """The feature of each coordinate."""
-        return np.tile(np.arange(self.n_features, dtype=np.int32), len(self.kinds))
+    def columns(self) -> NDArray[np.int32]:
+        """The column each coordinate looks at: of the extended points, or of ``whole``."""
+        return np.array([coordinate.column for coordinate in self._coordinates], dtype=np.int32)
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:
         """The factor of each coordinate in f."""
-        return np.repeat(np.array([KINDS[kind].scale for kind in self.kinds]), self.n_features)
+        return np.array([coordinate.kind.scale for coordinate in self._coordinates])
 
-    def of_features(self, features: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Numbers of all coordinates that look at one of the features, in increasing order."""
-        starts = self.n_features * np.arange(len(self.kinds))
-        return (starts[:, None] + np.sort(features)[None, :]).ravel()
+    @cached_property
+    def whole_kinds(self) -> NDArray[np.int64]:
+        """The kernel's code of each column of ``whole``."""
+        return np.array([WHOLE_KINDS[kind].code for kind in self.kinds if kind in WHOLE_KINDS], dtype=np.int64)
+
+    @cached_property
+    def of_whole(self) -> NDArray[np.bool_]:
+        """Whether each coordinate looks at the whole pair."""
+        return np.equal(self.kind_codes, kernels.WHOLE)
+
+    def of_columns(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Numbers of all coordinates that look at one of the columns or at the whole pair, in increasing order."""
+        return np.flatnonzero(self.of_whole | np.isin(self.columns, columns))
 
     def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What coordinates have, handed on to their features."""
-        return np.bincount(self.features, weights=shares, minlength=self.n_features).astype(np.float64)
+        """What coordinates have, handed on to their features: by |w| for a direction w, to all alike for a whole pair."""
+        of_one = ~self.of_whole
+        by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
+        found = by_column[: self.n_features] + shares[self.of_whole].sum() / self.n_features
+        if len(self.directions):
+            sizes = np.abs(self.directions)
+            found = found + by_column[self.n_features :] @ (sizes / sizes.sum(axis=1, keepdims=True))
+        return np.asarray(found, dtype=np.float64)
 
     def numbers(self, kind: str) -> NDArray[np.int64]:
-        """Numbers of the coordinates of one kind, by feature."""
-        return self.kinds.index(kind) * self.n_features + np.arange(self.n_features)
+        """Numbers of the coordinates of one kind of `FEATURE_KINDS`, by feature."""
+        here = (self.kind_codes == FEATURE_KINDS[kind].code) & (self.columns < self.n_features)
+        return np.flatnonzero(here)
 
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
         """Readable names of all coordinates, such as ``|age - age'|``."""
         features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
-        return [KINDS[kind].label.format(name) for kind in self.kinds for name in features]
+        columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
+        return [coordinate.kind.label.format(columns[coordinate.column]) for coordinate in self._coordinates]
+
+    def extend(self, points: NDArray[Any]) -> NDArray[Any]:
+        """Points with their products with the directions as further columns; the points themselves if there are none."""
+        if not len(self.directions):
+            return points
+        extended = np.empty((len(points), self.n_columns), dtype=points.dtype)
+        extended[:, : self.n_features] = points
+        kernels.fill_projections(points, self.directions, extended[:, self.n_features :])
+        return extended
+
+    def complete(self, pairs: PointPairs) -> PointPairs:
+        """The pairs with their coordinates of the whole pair; as they are if they have them, or none is wanted."""
+        if pairs.whole.shape[1] == len(self.whole_kinds):
+            return pairs
+        whole = np.empty((pairs.n_pairs, len(self.whole_kinds)))
+        kernels.fill_whole(*pairs[:4], self.n_features, self.whole_kinds, whole)
+        return PointPairs(*pairs[:4], whole)
 
     def plain_values(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Dense ``(n_coordinates, n_pairs)`` matrix of the coordinates as trees compare them."""
         plain = np.empty((len(self), pairs.n_pairs))
-        kernels.fill_values(*pairs, self.kind_codes, self.features, plain)
+        kernels.fill_values(*self.complete(pairs), self.kind_codes, self.columns, plain)
         return plain
 
     def values(self, pairs: PointPairs) -> NDArray[np.float64]:
@@ -127,7 +228,9 @@ class CoordinateSet:
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
 
 
-def pair_features(pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum")) -> NDArray[np.float64]:
+def pair_features(
+    pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum"), *, directions: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """The symmetric coordinates of given pairs as a matrix; by default the paper's f.
 
     Parameters
@@ -136,10 +239,12 @@ def pair_features(pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum")) 
         The pairs.
     kinds : sequence of str
         Names from `KINDS`.
+    directions : array-like of shape (n_directions, n_features), optional
+        The directions of ``oblique``.
 
     Returns
     -------
-    ndarray of shape (n_pairs, len(kinds) * n_features)
+    ndarray of shape (n_pairs, n_coordinates)
         Coordinates, kind by kind. Row by row the same for pairs with their two points swapped.
 
     Examples
@@ -151,6 +256,12 @@ def pair_features(pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum")) 
     if points.ndim != 3 or points.shape[1] != 2:
         raise ValueError(f"pairs has shape {points.shape}; it must be (n_pairs, 2, n_features).")
     n_pairs, _, n_features = points.shape
-    flat = points.reshape(2 * n_pairs, n_features)
+    w = np.empty((0, n_features)) if directions is None else np.ascontiguousarray(directions, dtype=np.float64)
+    if w.ndim != 2 or w.shape[1] != n_features or (OBLIQUE in kinds) != bool(len(w)):
+        raise ValueError(
+            f"directions has shape {w.shape}; the kind 'oblique' needs (n_directions, {n_features}), and only it needs any."
+        )
+    pair_map = CoordinateSet(tuple(kinds), n_features, w)
+    flat = pair_map.extend(points.reshape(2 * n_pairs, n_features))
     first = np.arange(0, 2 * n_pairs, 2, dtype=np.int32)
-    return CoordinateSet(tuple(kinds), n_features).values(PointPairs(flat, flat, first, first + np.int32(1)))
+    return pair_map.values(PointPairs(flat, flat, first, first + np.int32(1)))

@@ -156,6 +156,7 @@ class RankTree:
     def apply(self, pairs: PointPairs) -> NDArray[np.int32]:
         """The terminal cell of each pair."""
         cell = np.zeros(pairs.n_pairs, dtype=np.int32)
+        pairs = self.pair_map.complete(pairs)
         self._walk(pairs, 0, cell)
         for split, region in self.regions.items():  # parents come before their children
             rows = np.flatnonzero(cell == split)
@@ -175,7 +176,7 @@ class RankTree:
         if self.regions or self.cells.entry[0] < 0:
             total += values[self.apply(pairs)]
         else:
-            add_exit_values(*pairs, self.nodes, values, total)
+            add_exit_values(*self.pair_map.complete(pairs), self.nodes, values, total)
 
     def region(self, cell: int) -> Region:
         """The region that splits a cell."""
@@ -288,7 +289,7 @@ class TreeBuilder:
         coordinate = joined("coordinate", np.int32)
         nodes = Nodes(
             kind=self.pair_map.kind_codes[coordinate],
-            feature=self.pair_map.features[coordinate],
+            feature=self.pair_map.columns[coordinate],
             threshold=joined("threshold", np.float64),
             if_le=successors("if_le"),
             if_gt=successors("if_gt"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from simtree import ClassifierSplitter, LinearSplitter, SimilarityForest, SimilarityTree
@@ -22,6 +23,19 @@ TREES = {
         n_pairs=800,
         random_state=0,
     ),
+    "tree-whole": SimilarityTree(
+        max_depth=5, coordinates=["product", "dot", "cosine", "euclidean", "manhattan"], n_pairs=2000, random_state=0
+    ),
+    "tree-oblique": SimilarityTree(
+        max_depth=5, coordinates=["abs_diff", "oblique"], directions=["random", "discriminant"], n_pairs=2000, random_state=0
+    ),
+    "tree-represented": SimilarityTree(
+        max_depth=5,
+        representation=FunctionTransformer(np.square, feature_names_out="one-to-one"),
+        coordinates=["sum", "oblique"],
+        n_pairs=2000,
+        random_state=0,
+    ),
     "tree-drawn": SimilarityTree(max_depth=6, max_features=0.5, n_pairs=2000, random_state=0),
 }
 
@@ -31,8 +45,24 @@ FORESTS = {
     "forest-median-rank": SimilarityForest(
         n_estimators=5, max_depth=4, n_pairs=1000, aggregation="median_rank", splitter="cross", bootstrap=False, random_state=0
     ),
+    "forest-full": SimilarityForest(
+        n_estimators=5,
+        max_depth=5,
+        coordinates=["abs_diff", "sum", "product", "cosine", "manhattan", "oblique"],
+        directions=["discriminant", "random"],
+        n_directions=2,
+        n_pairs=1000,
+        max_features=0.8,
+        random_state=0,
+    ),
     "forest-linear": SimilarityForest(
         n_estimators=3, max_depth=3, n_pairs=500, splitter="linear", max_features=0.5, random_state=0
     ),
 }
 ESTIMATORS = TREES | FORESTS
+
+
+def looks_at_single_features(estimator):
+    """Whether each coordinate is of one feature and does not change when a constant is added to it."""
+    kinds = estimator.coordinates or ["abs_diff"]
+    return estimator.representation is None and set(kinds) <= {"abs_diff", "sum", "min", "max"}

@@ -36,7 +36,7 @@ def cell_of(blobs, splitter, *, seed=0, features=None, n_pairs=500):
     training.partition(0, n_pairs, order)
     start, stop = 40, n_pairs - 60
     n_same = int(training.same[start:stop].sum())
-    coordinates = np.arange(len(pair_map)) if features is None else pair_map.of_features(np.array(features))
+    coordinates = np.arange(len(pair_map)) if features is None else pair_map.of_columns(np.array(features))
     return Cell(training, start, stop, n_same, stop - start - n_same, coordinates, 1, np.random.default_rng(seed))
 
 

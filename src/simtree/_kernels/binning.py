@@ -10,7 +10,7 @@ edges of a value's own step, mostly one or none, are left to compare with:
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import coordinate_value
+from simtree._kernels.coordinates import pair_value
 
 N_STEPS = 1024
 # Room beyond the edges of a coordinate, filled with inf: halvings may look past the last edge.
@@ -48,7 +48,7 @@ def lay_grid(edges, n_edges, low, scale, before, first_halving):
 
 
 @kernel
-def fill_byte_codes(A, B, first, second, kinds, features, edges, low, scale, before, first_halving, codes):
+def fill_byte_codes(A, B, first, second, whole, kinds, features, edges, low, scale, before, first_halving, codes):
     """OUT ``codes[p, c]``: how many of the sorted ``edges[c]`` lie below coordinate c of pair p.
 
     So ``code <= b`` says the same as ``value <= edges[c, b]``, for each b. No branch depends on a value: it would be
@@ -62,8 +62,7 @@ def fill_byte_codes(A, B, first, second, kinds, features, edges, low, scale, bef
             a = A[first[start + q]]
             b = B[second[start + q]]
             for c in range(n_coordinates):
-                f = features[c]
-                values[c, q] = coordinate_value(kinds[c], np.float64(a[f]), np.float64(b[f]))
+                values[c, q] = pair_value(kinds[c], features[c], a, b, whole[start + q])
         for c in range(n_coordinates):
             own_edges, own_before, own_low, own_scale, halving = edges[c], before[c], low[c], scale[c], first_halving[c]
             for q in range(size):

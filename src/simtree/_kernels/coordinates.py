@@ -1,7 +1,9 @@
 """Values of symmetric coordinates of pairs, computed from the rows of two matrices.
 
-A coordinate is a kind and a feature. With ``a = A[first[p], feature]`` and ``b = B[second[p], feature]`` its value is one of
-the four below; each is the same, bit for bit, when a and b change places. All arithmetic is in float64, also for float32 rows.
+A coordinate of one feature is a kind and a feature: with ``a = A[first[p], feature]`` and ``b = B[second[p], feature]`` its
+value is one of those of `coordinate_value`. A coordinate of the whole pair looks at all features; such values are computed once
+for a pair, ``whole[p]``, and the coordinate is the kind WHOLE and a column of it. Each value is the same, bit for bit, when the
+two points change places. All arithmetic is in float64, also for float32 rows.
 """
 
 import numpy as np
@@ -12,6 +14,17 @@ ABS_DIFF = 0
 SUM = 1
 MIN = 2
 MAX = 3
+PRODUCT = 4
+WHOLE = 5
+
+# Columns of ``whole``.
+DOT = 0
+COSINE = 1
+EUCLIDEAN = 2
+MANHATTAN = 3
+
+# The greatest number there is: what overflows is taken for it.
+GREATEST = np.finfo(np.float64).max
 
 
 @kernel
@@ -23,28 +36,107 @@ def coordinate_value(kind, a, b):
         return a + b
     if kind == MIN:
         return min(a, b)
-    return max(a, b)
+    if kind == MAX:
+        return max(a, b)
+    return min(max(a * b, -GREATEST), GREATEST)
 
 
 @kernel
-def fill_values(A, B, first, second, kinds, features, values):
+def pair_value(kind, f, a, b, whole):
+    """Value of one coordinate of the pair of rows a and b, whose coordinates of all features are ``whole``."""
+    if kind == WHOLE:
+        return whole[f]
+    return coordinate_value(kind, np.float64(a[f]), np.float64(b[f]))
+
+
+@kernel
+def dot(a, b, n):
+    """Sum of the products of the first n entries; four sums side by side, always the same four."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for f in range(0, n - 3, 4):
+        s0 += np.float64(a[f]) * np.float64(b[f])
+        s1 += np.float64(a[f + 1]) * np.float64(b[f + 1])
+        s2 += np.float64(a[f + 2]) * np.float64(b[f + 2])
+        s3 += np.float64(a[f + 3]) * np.float64(b[f + 3])
+    for f in range(n - n % 4, n):
+        s0 += np.float64(a[f]) * np.float64(b[f])
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def squared_distance(a, b, n):
+    """Sum of the squared differences of the first n entries, in the order of `dot`."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for f in range(0, n - 3, 4):
+        s0 += (np.float64(a[f]) - np.float64(b[f])) ** 2
+        s1 += (np.float64(a[f + 1]) - np.float64(b[f + 1])) ** 2
+        s2 += (np.float64(a[f + 2]) - np.float64(b[f + 2])) ** 2
+        s3 += (np.float64(a[f + 3]) - np.float64(b[f + 3])) ** 2
+    for f in range(n - n % 4, n):
+        s0 += (np.float64(a[f]) - np.float64(b[f])) ** 2
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def absolute_distance(a, b, n):
+    """Sum of the absolute differences of the first n entries, in the order of `dot`."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for f in range(0, n - 3, 4):
+        s0 += abs(np.float64(a[f]) - np.float64(b[f]))
+        s1 += abs(np.float64(a[f + 1]) - np.float64(b[f + 1]))
+        s2 += abs(np.float64(a[f + 2]) - np.float64(b[f + 2]))
+        s3 += abs(np.float64(a[f + 3]) - np.float64(b[f + 3]))
+    for f in range(n - n % 4, n):
+        s0 += abs(np.float64(a[f]) - np.float64(b[f]))
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def whole_value(kind, a, b, n):
+    """One coordinate of all n features. What is undefined (the cosine of a zero, or an overflow of both signs) is 0."""
+    if kind == DOT:
+        value = dot(a, b, n)
+    elif kind == COSINE:
+        value = dot(a, b, n) / (np.sqrt(dot(a, a, n)) * np.sqrt(dot(b, b, n)))
+    elif kind == EUCLIDEAN:
+        value = np.sqrt(squared_distance(a, b, n))
+    else:
+        value = absolute_distance(a, b, n)
+    return 0.0 if np.isnan(value) else min(max(value, -GREATEST), GREATEST)
+
+
+@kernel
+def fill_whole(A, B, first, second, n_features, whole_kinds, whole):
+    """OUT ``whole[p, k]``: coordinate ``whole_kinds[k]`` of pair p, over the first so many features."""
+    for p in range(first.shape[0]):
+        a, b = A[first[p]], B[second[p]]
+        for k in range(whole_kinds.shape[0]):
+            whole[p, k] = whole_value(whole_kinds[k], a, b, n_features)
+
+
+@kernel
+def fill_projections(X, directions, projected):
+    """OUT ``projected[i, k]``: row i of X times direction k. The same for a row whatever the other rows are."""
+    for i in range(X.shape[0]):
+        for k in range(directions.shape[0]):
+            projected[i, k] = dot(X[i], directions[k], directions.shape[1])
+
+
+@kernel
+def fill_values(A, B, first, second, whole, kinds, features, values):
     """OUT ``values[c, p]``: coordinate c of pair p. Few coordinates at a time: a pair's rows stay in cache for all of them."""
     for p in range(first.shape[0]):
-        i = first[p]
-        j = second[p]
+        a, b = A[first[p]], B[second[p]]
         for c in range(kinds.shape[0]):
-            f = features[c]
-            values[c, p] = coordinate_value(kinds[c], np.float64(A[i, f]), np.float64(B[j, f]))
+            values[c, p] = pair_value(kinds[c], features[c], a, b, whole[p])
 
 
 @kernel
-def linear_values(A, B, first, second, kinds, features, weights, intercept, values):
+def linear_values(A, B, first, second, whole, kinds, features, weights, intercept, values):
     """OUT ``values[p]``: the intercept plus the weighted sum of the coordinates of pair p, always summed in one order."""
     for p in range(first.shape[0]):
-        i = first[p]
-        j = second[p]
+        a, b = A[first[p]], B[second[p]]
         total = intercept
         for c in range(kinds.shape[0]):
-            f = features[c]
-            total += weights[c] * coordinate_value(kinds[c], np.float64(A[i, f]), np.float64(B[j, f]))
+            total += weights[c] * pair_value(kinds[c], features[c], a, b, whole[p])
         values[p] = total

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import ABS_DIFF, MIN, SUM, coordinate_value
+from simtree._kernels.coordinates import ABS_DIFF, GREATEST, MAX, MIN, PRODUCT, SUM, pair_value, whole_value
 from simtree._kernels.route import Nodes, walk
 
 # Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
@@ -47,14 +47,17 @@ FEW_LEFT = WIDTH // 8
 
 
 class Grid(NamedTuple):
-    """How numbers become codes, feature by feature: (x - low) * scale, from 0 to LAST_CODE."""
+    """How numbers become codes, column by column: (x - low) * scale, from 0 to LAST_CODE.
+
+    Behind the columns of the points come the coordinates of the whole pair, whose codes are those of a row with one query.
+    """
 
     low: np.ndarray
     scale: np.ndarray
 
 
 class FirstTests(NamedTuple):
-    """Some first tests of each tree, fewer or more of them for each step.
+    """Some first tests of each tree, fewer or more of them for each step; ``feature`` is a column of codes.
 
     Those of tree t in step s are start[s, t] to start[s, t + 1]; the first one is where a pair begins. ``slot[r]`` is where the
     levels of test r are put, ``if_le[r]`` and ``if_gt[r]`` are the slots where it finds those of its successors. Slots 0 to TOP
@@ -71,11 +74,16 @@ class FirstTests(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """All tests of all trees in one table, where each tree begins (an exit, if negative), and the values of exits."""
+    """All tests of all trees in one table, where each tree begins (an exit, if negative), and the values of exits.
+
+    ``whole_kinds`` are the coordinates of the whole pair, over the first ``n_features`` columns of the points.
+    """
 
     nodes: Nodes
     root: np.ndarray
     values: np.ndarray
+    whole_kinds: np.ndarray
+    n_features: int
 
 
 class Levels(NamedTuple):
@@ -95,6 +103,13 @@ class Rows(NamedTuple):
     row: np.ndarray
 
 
+@kernel
+def fill_whole_of(a, b, trees, whole):
+    """OUT ``whole``: the coordinates of the whole pair of rows a and b."""
+    for k in range(trees.whole_kinds.shape[0]):
+        whole[k] = whole_value(trees.whole_kinds[k], a, b, trees.n_features)
+
+
 # Preparation -----------------------------------------------------------------------------------------
 
 
@@ -110,13 +125,14 @@ def fill_reachable(nodes, values, best):
 def count_answers(queries, gallery, first, second, trees, n_le, n_gt):
     """OUT ``n_le[r]``, ``n_gt[r]``: grow by the number of pairs that go from test r to one or to the other successor."""
     nodes = trees.nodes
+    whole = np.empty(trees.whole_kinds.shape[0])
     for p in range(first.shape[0]):
         a, b = queries[first[p]], gallery[second[p]]
+        fill_whole_of(a, b, trees, whole)
         for root in trees.root:
             at = root
             while at >= 0:
-                f = nodes.feature[at]
-                if coordinate_value(nodes.kind[at], np.float64(a[f]), np.float64(b[f])) <= nodes.threshold[at]:
+                if pair_value(nodes.kind[at], nodes.feature[at], a, b, whole) <= nodes.threshold[at]:
                     n_le[at] += 1
                     at = nodes.if_le[at]
                 else:
@@ -207,11 +223,23 @@ def fill_codes(X, start, stop, grid, codes):
 
 
 @kernel
+def fill_whole_codes(query, gallery, start, stop, grid, trees, codes):
+    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and rows start to stop."""
+    n_columns = gallery.shape[1]
+    for k in range(trees.whole_kinds.shape[0]):
+        low, scale, column = grid.low[n_columns + k], grid.scale[n_columns + k], codes[n_columns + k]
+        for i in range(start, stop):
+            value = whole_value(trees.whole_kinds[k], query, gallery[i], trees.n_features)
+            column[i - start] = code_of(value, low, scale)
+
+
+@kernel
 def fill_ranges(query, tests, grid, ranges):
     """OUT ``ranges[r]``: first code and length less one of the codes where test r may hold, and of those where it must."""
     for r in range(tests.kind.shape[0]):
         kind, f, t = tests.kind[r], tests.feature[r], tests.threshold[r]
-        q, low, scale = np.float64(query[f]), grid.low[f], grid.scale[f]
+        low, scale = grid.low[f], grid.scale[f]
+        q = np.float64(query[f]) if f < query.shape[0] else 0.0
         # More than the error of one subtraction here and one in the test.
         slack = 2.0**-48 * (abs(q) + abs(t))
         may_first, may_last, must_first, must_last = 0, -1, 0, -1
@@ -223,9 +251,20 @@ def fill_ranges(query, tests, grid, ranges):
         elif kind == SUM:
             may_last = int(code_of(t - q + slack, low, scale))
             must_last = int(code_of(t - q - slack, low, scale)) - 1
-        elif kind == MIN and q <= t:
+        elif kind == PRODUCT and q != 0.0 and t < GREATEST:
+            # More than the error of the quotient here and of the product in the test, also where that is nearly zero.
+            slack = 2.0**-48 * abs(t / q) + 2.0**-1050 / abs(q)
+            if q > 0.0:
+                may_last = int(code_of(t / q + slack, low, scale))
+                must_last = int(code_of(t / q - slack, low, scale)) - 1
+            else:
+                may_first, may_last = int(code_of(t / q - slack, low, scale)), LAST_CODE
+                must_first, must_last = int(code_of(t / q + slack, low, scale)) + 1, LAST_CODE
+        elif (kind == MIN and q <= t) or (kind == PRODUCT and t >= 0.0):
             may_last = must_last = LAST_CODE
-        elif kind == MIN or q <= t:
+        elif kind == PRODUCT or (kind == MAX and q > t):
+            pass
+        else:  # the row's own number, or that of the whole pair, decides
             may_last = int(code_of(t, low, scale))
             must_last = may_last - 1
         empty = LAST_CODE + 1
@@ -345,20 +384,22 @@ def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best,
     n_trees = trees.root.shape[0]
     order = np.argsort(-rows.bound[at : at + n])
     left, total, rest = np.empty(TOGETHER, dtype=np.int64), np.empty(TOGETHER), np.empty(TOGETHER)
+    whole = np.empty((TOGETHER, trees.whole_kinds.shape[0]))
     for first in range(0, n, TOGETHER):
         enough = needed * n_trees - levels.margin
         n_left = 0
         for i in order[first : first + TOGETHER]:
             left[n_left] = at + i
             total[n_left], rest[n_left] = 0.0, np.float64(rows.bound[at + i]) * levels.step + levels.base.sum()
+            fill_whole_of(query, gallery[rows.row[at + i]], trees, whole[n_left])
             n_left += 1 if rest[n_left] >= enough else 0
         for tree in range(n_trees):
             work[1] += n_left
             n_before, n_left = n_left, 0
             for j in range(n_before):
                 i = left[j]
-                value = trees.values[walk(query, gallery[rows.row[i]], trees.nodes, trees.root[tree])]
-                left[n_left], total[n_left] = i, total[j] + value
+                value = trees.values[walk(query, gallery[rows.row[i]], whole[j], trees.nodes, trees.root[tree])]
+                left[n_left], total[n_left], whole[n_left] = i, total[j] + value, whole[j]
                 rest[n_left] = rest[j] - levels.base[tree] - np.float64(rows.levels[tree, i]) * levels.step
                 n_left += 1 if total[n_left] + rest[n_left] >= enough else 0
         for j in range(n_left):
@@ -374,12 +415,12 @@ def score_of_guess(query, gallery, start, n, codes, grid, trees, levels, needed,
     """The k-th best score of some rows near the query, or ``needed`` if that is more: a lower one is of no use."""
     n_guess = min(n, max(2 * k, GUESSES))
     near, nearest_rows = np.full(n_guess, -np.inf), np.full(n_guess, -1, dtype=np.int64)
-    of_query = np.empty(codes.shape[1], dtype=np.uint8)
-    for f in range(codes.shape[1]):
+    of_query = np.empty(trees.n_features, dtype=np.uint8)
+    for f in range(trees.n_features):
         of_query[f] = code_of(np.float64(query[f]), grid.low[f], grid.scale[f])
     distance = np.empty(WIDTH, dtype=np.uint16)
     for block in range(codes.shape[0]):
-        fill_distances(codes[block], of_query, distance)
+        fill_distances(codes[block, : trees.n_features], of_query, distance)
         for i in range(min(WIDTH, n - block * WIDTH)):
             if -np.float64(distance[i]) > near[-1]:
                 insert_best(-np.float64(distance[i]), start + block * WIDTH + i, near, nearest_rows)
@@ -401,7 +442,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
     IN OUT ``needed``: the score below which a row is of no use. OUT ``scores``, ``best``: the best rows of each query; they
     begin as -inf and -1. ``work`` grows by the number of tests asked of rows, and of trees that rows were walked down.
     """
-    n_queries, n_features, n_trees = queries.shape[0], gallery.shape[1], trees.root.shape[0]
+    n_queries, n_columns, n_trees = queries.shape[0], grid.low.shape[0], trees.root.shape[0]
     slots = np.empty((n_slots, STRIDE), dtype=np.uint8)
     for level in range(TOP + 1):
         slots[level] = level
@@ -409,7 +450,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
     for q in range(n_queries):
         fill_ranges(queries[q], tests, grid, ranges[q])
     n_blocks = -(-(stop - start) // WIDTH)
-    codes = np.zeros((n_blocks, n_features, STRIDE), dtype=np.uint8)
+    codes = np.zeros((n_blocks, n_columns, STRIDE), dtype=np.uint8)
     for block in range(n_blocks):
         begin = start + block * WIDTH
         fill_codes(gallery, begin, min(begin + WIDTH, stop), grid, codes[block])
@@ -417,7 +458,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
         k = scores.shape[1]
         needed[q] = score_of_guess(queries[q], gallery, start, stop - start, codes, grid, trees, levels, needed[q], k, work)
     # Rows that passed the first step wait, for each query, until they are as many as a block, with room for one more block.
-    waiting = room_for_rows(n_queries, n_features, n_trees, 2 * STRIDE)
+    waiting = room_for_rows(n_queries, n_columns, n_trees, 2 * STRIDE)
     n_waiting = np.zeros(n_queries, dtype=np.int64)
     levels_of_block = np.empty((n_trees, STRIDE), dtype=np.uint8)
     bound, row = np.empty(STRIDE, dtype=np.int32), np.empty(STRIDE, dtype=np.int32)
@@ -428,6 +469,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
         for i in range(n_block):
             row[i] = begin + i
         for q in range(n_queries):
+            fill_whole_codes(queries[q], gallery, begin, begin + n_block, grid, trees, codes[b])
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
@@ -446,10 +488,10 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
 
 
 @kernel
-def room_for_rows(n_queries, n_features, n_trees, size):
+def room_for_rows(n_queries, n_columns, n_trees, size):
     """Room for rows of each query. Codes begin as zeros: whole vectors are read, also behind the last row."""
     return Rows(
-        np.zeros((n_queries, n_features, size), dtype=np.uint8),
+        np.zeros((n_queries, n_columns, size), dtype=np.uint8),
         np.empty((n_queries, n_trees, size), dtype=np.uint8),
         np.empty((n_queries, size), dtype=np.int32),
         np.empty((n_queries, size), dtype=np.int32),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import coordinate_value
+from simtree._kernels.coordinates import pair_value
 
 # About how many tests a pair meets in a deep tree.
 ROWS_OF_A_WALK = 32
@@ -27,35 +27,34 @@ class Nodes(NamedTuple):
 
 
 @kernel
-def walk(a, b, nodes, at):
+def walk(a, b, whole, nodes, at):
     """The exit that the pair of rows a and b reaches from row ``at`` (itself an exit if negative)."""
     while at >= 0:
-        f = nodes.feature[at]
-        value = coordinate_value(nodes.kind[at], np.float64(a[f]), np.float64(b[f]))
+        value = pair_value(nodes.kind[at], nodes.feature[at], a, b, whole)
         at = nodes.if_le[at] if value <= nodes.threshold[at] else nodes.if_gt[at]
     return -1 - at
 
 
 @kernel
-def route_pairs(A, B, first, second, nodes, entry, exits):
+def route_pairs(A, B, first, second, whole, nodes, entry, exits):
     """OUT ``exits[p]``: the exit that pair p reaches from row ``entry``."""
     for p in range(first.shape[0]):
-        exits[p] = walk(A[first[p]], B[second[p]], nodes, entry)
+        exits[p] = walk(A[first[p]], B[second[p]], whole[p], nodes, entry)
 
 
 @kernel
-def add_exit_values(A, B, first, second, nodes, values, total):
+def add_exit_values(A, B, first, second, whole, nodes, values, total):
     """OUT ``total[p]``: grows by the value of the exit that pair p reaches from row 0."""
     # A sweep looks at all rows of the table, a walk at those that the pair meets.
     if first.shape[0] * ROWS_OF_A_WALK < nodes.kind.shape[0]:
         for p in range(first.shape[0]):
-            total[p] += values[walk(A[first[p]], B[second[p]], nodes, 0)]
+            total[p] += values[walk(A[first[p]], B[second[p]], whole[p], nodes, 0)]
     else:
-        _sweep(A, B, first, second, nodes, values, total)
+        _sweep(A, B, first, second, whole, nodes, values, total)
 
 
 @kernel
-def _sweep(A, B, first, second, nodes, values, total):
+def _sweep(A, B, first, second, whole, nodes, values, total):
     """The same, row of the table by row: each row sends the pairs that came to it on to one of two lists.
 
     A walk waits for memory at each test to learn where the next one is; here the pairs of a row do not wait for one another.
@@ -79,7 +78,7 @@ def _sweep(A, B, first, second, nodes, values, total):
         last_le, last_gt = last[le], last[gt]
         while p >= 0:
             following = before[p]
-            above = coordinate_value(kind, np.float64(A[first[p], f]), np.float64(B[second[p], f])) > threshold
+            above = pair_value(kind, f, A[first[p]], B[second[p]], whole[p]) > threshold
             # Choices without jumps: which way a pair goes cannot be foreseen.
             before[p] = last_gt if above else last_le
             last_gt = p if above else last_gt
