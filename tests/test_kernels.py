@@ -115,6 +115,16 @@ def test_linear_values_is_a_dot_product(rng):
     np.testing.assert_allclose(out, oracle.coordinates(pair_array) @ weights + 0.25, rtol=1e-12)
 
 
+def test_quadratic_values_are_sums_of_products_and_symmetric(rng):
+    Z, u, weights = rng.normal(size=(9, 4)), rng.normal(size=9), rng.normal(size=4)
+    i, j = rng.integers(0, 9, (2, 30)).astype(np.int32)
+    values, swapped = np.empty(30), np.empty(30)
+    coordinates.quadratic_values(Z, Z, u, u, i, j, weights, values)
+    coordinates.quadratic_values(Z, Z, u, u, j, i, weights, swapped)
+    np.testing.assert_allclose(values, u[i] + u[j] + (Z[i] * Z[j]) @ weights, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(values, swapped)
+
+
 # codes -----------------------------------------------------------------------------------------------
 
 

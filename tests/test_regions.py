@@ -28,7 +28,7 @@ def test_axis_region_with_shared_successors(pairs):
     a, b = pairs.A[pairs.first], pairs.A[pairs.second]
     expected = (np.abs(a - b)[:, 0] <= 1) | ((a + b)[:, 1] <= 0)
     np.testing.assert_array_equal(region.contains(PAIR_MAP, pairs), expected)
-    np.testing.assert_allclose(region.coordinate_shares(4), [0.75, 0.25, 0, 0])
+    np.testing.assert_allclose(region.feature_shares(PAIR_MAP), [0.75, 0.25])
 
 
 def test_linear_region_is_closed(pairs):
@@ -61,4 +61,4 @@ def test_opaque_region_asks_the_classifier(pairs):
     assert region.contains(PAIR_MAP, pairs).all()
     np.testing.assert_array_equal(region.values(PAIR_MAP, pairs), PAIR_MAP.values(pairs)[:, [1, 3]])
     with pytest.raises(AttributeError, match="ClassifierSplitter"):
-        region.coordinate_shares(4)
+        region.feature_shares(PAIR_MAP)

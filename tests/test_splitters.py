@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import oracle
-from simtree import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter, SimilarityTree
+from simtree import (
+    CartSplitter,
+    ClassifierSplitter,
+    CrossSplitter,
+    CutSplitter,
+    GaussianSplitter,
+    LinearSplitter,
+    ObliqueCartSplitter,
+    SimilarityTree,
+)
+from simtree.splitters.gaussian import best_threshold, gaussian_ratio
+from simtree.symmetry import PointPairs
 
 
 def fit_pairs(splitter, pairs, same, **parameters):
@@ -190,3 +202,93 @@ def test_bad_parameters(blobs, splitter, error, message):
 def test_cross_needs_least_and_greatest_values(blobs):
     with pytest.raises(ValueError, match=r"coordinates=\['min', 'sum'\] lacks 'min' or 'max'"):
         SimilarityTree(splitter="cross", coordinates=["min", "sum"]).fit(*blobs)
+
+
+@pytest.fixture(scope="module")
+def oblique_people():
+    """Classes that differ along one oblique direction only, among noise that is large along others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 60
+    basis = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    scale = np.array([0.15, 3.0, 3.0, 3.0, 3.0])
+    return (np.outer(rng.normal(size=60)[y], [1, 0, 0, 0, 0]) + rng.normal(size=(600, 5)) * scale) @ basis, y
+
+
+def test_local_directions_see_what_single_features_do_not(oblique_people):
+    X, y = oblique_people
+    aucs = {}
+    for splitter in (CartSplitter(max_depth=3), ObliqueCartSplitter(max_depth=3, n_directions=1)):
+        tree = SimilarityTree(max_depth=4, splitter=splitter, n_pairs=20_000, random_state=0).fit(X[:300], y[:300])
+        aucs[type(splitter).__name__] = tree.score(X[300:], y[300:])
+    assert aucs["ObliqueCartSplitter"] > 0.85
+    assert aucs["CartSplitter"] < 0.65
+
+
+def test_cells_have_directions_of_their_own_and_few_pairs_have_none(oblique_people):
+    X, y = oblique_people
+    splitter = ObliqueCartSplitter(max_depth=2, n_directions=2, min_samples=200)
+    tree = SimilarityTree(max_depth=5, splitter=splitter, n_pairs=4000, random_state=0).fit(X, y).tree_
+    assert not np.allclose(tree.regions[0].directions, tree.regions[1].directions)
+    split = np.flatnonzero(tree.cells.inside >= 0)
+    enough = np.minimum(tree.cells.n_same[split], tree.cells.n_different[split]) >= 200
+    np.testing.assert_array_equal(np.isin(split, list(tree.regions)), enough)
+    assert 0 < enough.sum() < len(enough)
+
+
+def test_rules_name_the_directions_of_a_cell(oblique_people):
+    X, y = oblique_people
+    tree = SimilarityTree(max_depth=1, splitter=ObliqueCartSplitter(max_depth=1, n_directions=1), random_state=0).fit(X, y)
+    assert "inside if |v0·(x - x')| <= " in tree.export_text()
+
+
+def test_gaussian_ratio_is_that_of_the_densities(given_pairs):
+    """Up to a constant, with scipy's densities of the same covariances."""
+    pairs, same = given_pairs
+    points = pairs.reshape(-1, 4)
+    first = np.arange(0, len(points), 2, dtype=np.int32)
+    rows = PointPairs(points, points, first, first + np.int32(1))
+    region = gaussian_ratio(rows, same, np.arange(4), shrinkage=0.2)
+    delta, total = pairs[:, 0] - pairs[:, 1], pairs[:, 0] + pairs[:, 1]
+
+    def log_density(values, centred, kind):
+        mean = np.zeros(4) if centred else values[kind].mean(axis=0)
+        covariance = (values[kind] - mean).T @ (values[kind] - mean) / kind.sum()
+        shrunk = 0.8 * covariance + 0.2 * np.trace(covariance) / 4 * np.eye(4)
+        return multivariate_normal(mean, shrunk).logpdf(values)
+
+    expected = sum(log_density(v, c, same) - log_density(v, c, ~same) for v, c in ((delta, True), (total, False)))
+    scores = region.scores(rows)
+    np.testing.assert_allclose(scores - scores.mean(), expected - expected.mean(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("min_pairs", [1, 6])
+def test_best_threshold_is_the_best_of_all(rng, min_pairs):
+    for _ in range(50):
+        scores, same = rng.integers(0, 8, 20).astype(float), rng.random(20) < 0.4
+        same[:2] = [True, False]
+        found = best_threshold(scores, same, 3.0, 2.0, min_pairs)
+        gains = {}
+        for t in np.unique(scores):
+            inside = scores >= t
+            if min(inside.sum(), (~inside).sum()) >= min_pairs:
+                gains[t] = 3.0 * (inside & same).sum() - 2.0 * (inside & ~same).sum()
+        best = max(gains.values(), default=-1.0)
+        if best <= 0.0:
+            assert found is None
+        else:
+            inside = scores >= found
+            assert 3.0 * (inside & same).sum() - 2.0 * (inside & ~same).sum() == best
+
+
+def test_gaussian_splitter_finds_the_oblique_direction(oblique_people):
+    X, y = oblique_people
+    tree = SimilarityTree(max_depth=2, splitter=GaussianSplitter(shrinkage=0.01), n_pairs=20_000, random_state=0)
+    assert tree.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.8
+    assert "Gaussian log-likelihood ratio" in tree.export_text()
+
+
+def test_gaussian_splitter_does_not_split_what_does_not_vary():
+    X, y = np.zeros((40, 2)), np.arange(40) % 4
+    assert SimilarityTree(splitter=GaussianSplitter(min_samples=2)).fit(X, y).tree_.n_cells == 1
+    constant = np.column_stack([np.random.default_rng(0).normal(size=40), np.ones(40)])
+    assert np.isfinite(SimilarityTree(splitter="gaussian", n_pairs=500).fit(constant, y).auc_)

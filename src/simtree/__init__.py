@@ -5,7 +5,15 @@ from typing import Any
 
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
-from simtree.splitters import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter
+from simtree.splitters import (
+    CartSplitter,
+    ClassifierSplitter,
+    CrossSplitter,
+    CutSplitter,
+    GaussianSplitter,
+    LinearSplitter,
+    ObliqueCartSplitter,
+)
 
 __version__ = "0.1.0.dev0"
 
@@ -14,7 +22,9 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "GaussianSplitter",
     "LinearSplitter",
+    "ObliqueCartSplitter",
     "SimilarityForest",
     "SimilarityTree",
     "__version__",

@@ -19,7 +19,7 @@ from simtree._kernels import binning as kernels
 from simtree._kernels.coordinates import fill_values
 from simtree._kernels.segments import partition_segment
 from simtree.pairs import IndexPairs
-from simtree.symmetry import CoordinateSet, PointPairs
+from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
 
 # Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
@@ -52,6 +52,7 @@ class TrainingPairs:
         self.first = pairs.first.copy()
         self.second = pairs.second.copy()
         self.same = pairs.same.copy()
+        self._max_bins = max_bins
         self._edges: list[NDArray[np.float64]] = []
         self.codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(pairs), 0), dtype=np.uint8)
         if binned:
@@ -78,6 +79,21 @@ class TrainingPairs:
     def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
         """Bring the inside pairs of a segment to its front and return where the outside ones begin; ``inside`` is used up."""
         return int(partition_segment(self.codes, self.first, self.second, self.same, start, stop, inside))
+
+    def with_directions(self, segment: slice, coordinates: NDArray[np.int64], directions: NDArray[np.float64]) -> TrainingPairs:
+        """The pairs of a segment with codes of some coordinates, and then of oblique ones along further directions.
+
+        For searching cuts: what a coordinate of the result is only its maker knows.
+        """
+        rows = IndexPairs(self.first[segment], self.second[segment], self.same[segment])
+        own = CoordinateSet((OBLIQUE,), self.pair_map.n_features, directions)
+        used, numbers = np.unique(np.concatenate([rows.first, rows.second]), return_inverse=True)
+        first, second = numbers.astype(np.int32).reshape(2, -1)
+        points = own.extend(self.X[used, : own.n_features])
+        joined = TrainingPairs(points, IndexPairs(first, second, rows.same), own, self._max_bins)
+        joined.codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
+        joined._edges = [self._edges[c] for c in coordinates] + joined._edges
+        return joined
 
     def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
         """Values t such that ``code <= b`` is ``value <= t``, for each coordinate with its code b."""

@@ -6,8 +6,6 @@ pairs differ most, compared with same pairs; they need pairs, not labels.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
@@ -32,27 +30,35 @@ def random_directions(n_directions: int, n_features: int, rng: np.random.Generat
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
-def difference_scatter(pairs: PointPairs, n_features: int) -> Matrix:
-    """Mean of (x - x')(x - x')ᵀ over pairs, of the first so many features."""
-    total = np.zeros((n_features, n_features))
+def difference_scatter(pairs: PointPairs, features: NDArray[np.int64]) -> Matrix:
+    """Mean of (x - x')(x - x')ᵀ over pairs, of some features."""
+    total = np.zeros((len(features), len(features)))
     for start in range(0, pairs.n_pairs, CHUNK):
-        difference = _differences(pairs.take(slice(start, start + CHUNK)), n_features)
+        part = pairs.take(slice(start, start + CHUNK))
+        difference = part.A[part.first[:, None], features].astype(np.float64)
+        difference -= part.B[part.second[:, None], features]
         total += difference.T @ difference
     return total / pairs.n_pairs
 
 
-def discriminant_directions(pairs: PointPairs, same: NDArray[np.bool_], n_directions: int, n_features: int) -> Matrix:
+def discriminant_directions(
+    pairs: PointPairs, same: NDArray[np.bool_], n_directions: int, features: NDArray[np.int64]
+) -> Matrix:
     """Generalised eigenvectors of the scatter of different pairs against that of same pairs, the greatest first.
+
+    They have an entry for each of ``features``.
 
     Examples
     --------
     >>> points = np.array([[0.0, 0.0], [0.0, 5.0], [1.0, 0.0], [1.0, 5.0]])  # the first feature tells classes apart
     >>> i, j = np.array([0, 2, 0, 1], dtype=np.int32), np.array([1, 3, 2, 3], dtype=np.int32)
-    >>> discriminant_directions(PointPairs(points, points, i, j), np.array([True, True, False, False]), 1, 2).round(3)
+    >>> same = np.array([True, True, False, False])
+    >>> discriminant_directions(PointPairs(points, points, i, j), same, 1, np.arange(2)).round(3)
     array([[1., 0.]])
     """
-    of_same = difference_scatter(pairs.take(same), n_features)
-    of_different = difference_scatter(pairs.take(~same), n_features)
+    of_same = difference_scatter(pairs.take(same), features)
+    of_different = difference_scatter(pairs.take(~same), features)
+    n_features = len(features)
     # Where same pairs do not differ at all the ridge is that of all pairs, or anything, if these do not either.
     size = np.trace(of_same) or np.trace(of_different) or 1.0
     regularised = of_same + RIDGE * size / n_features * np.eye(n_features)
@@ -63,9 +69,3 @@ def discriminant_directions(pairs: PointPairs, same: NDArray[np.bool_], n_direct
     # The sign of an eigenvector is arbitrary.
     greatest = np.argmax(np.abs(found), axis=1)
     return np.ascontiguousarray(found * np.sign(found[np.arange(len(found)), greatest])[:, None])
-
-
-def _differences(pairs: PointPairs, n_features: int) -> NDArray[Any]:
-    difference = pairs.A[pairs.first, :n_features].astype(np.float64)
-    difference -= pairs.B[pairs.second, :n_features]
-    return difference

@@ -99,7 +99,7 @@ class TreeLearner(Similarity):
                 n = MOST_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
                 drawn = source.draw(DIRECTION_PAIRS, rng, positive_fraction=0.5) if isinstance(source, PairSampler) else source
                 pairs = PointPairs(points, points, drawn.first, drawn.second)
-                found.append(discriminant_directions(pairs, drawn.same, n, n_features))
+                found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
         return np.concatenate(found)
 
     def set_params(self, **params: Any) -> Self:
@@ -225,7 +225,7 @@ class SimilarityTree(TreeLearner):
     max_depth : int or "sqrt_log", default=10
         Depth of the tree, 1 to 52. ``"sqrt_log"`` is the rule of the paper's theorem: the square root of the logarithm of the
         number of points (of pairs, if pairs are given), rounded, at least 1.
-    splitter : Splitter or {"cart", "cut", "cross", "linear"}, default="cart"
+    splitter : Splitter or {"cart", "cut", "cross", "linear", "oblique", "gaussian"}, default="cart"
         LeafRank: how a cell is split.
     representation : transformer, optional
         What is done to the points first: a scikit-learn transformer or a Pipeline of them, see `simtree.representation`. It is

@@ -80,23 +80,23 @@ def explain(
     pair_map = trees[0].pair_map
     pair = pair_map.complete(pair)
     x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
-    by_coordinate = np.zeros(len(pair_map))
+    contributions = np.zeros(pair_map.n_features)
     base = score = 0.0
     for tree, of_cells in zip(trees, values, strict=True):
         added, end = _follow(tree, of_cells, pair)
-        by_coordinate += added
+        contributions += added
         base += of_cells[0]
         score += of_cells[end]
     n = len(trees)
     features = tuple(f"x{j}" for j in range(pair_map.n_features)) if names is None else tuple(map(str, names))
-    return Explanation(features, x, x2, pair_map.by_feature(by_coordinate) / n, float(base / n), float(score / n))
+    return Explanation(features, x, x2, contributions / n, float(base / n), float(score / n))
 
 
 def _follow(tree: RankTree, values: NDArray[np.float64], pair: PointPairs) -> tuple[NDArray[np.float64], int]:
-    """What each coordinate added to the value on the way of one pair, and the terminal cell it ends in."""
+    """What each feature added to the value on the way of one pair, and the terminal cell it ends in."""
     pair_map = tree.pair_map
     plain = pair_map.plain_values(pair)[:, 0]
-    added = np.zeros(len(pair_map))
+    added = np.zeros(pair_map.n_features)
     cell = 0
     while tree.cells.inside[cell] >= 0:
         region = tree.region(cell)
@@ -107,9 +107,9 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: PointPairs) -> tu
                 coordinate = region.coordinate[at]
                 weights[coordinate] += region.decrease[at]
                 at = int(region.if_le[at] if plain[coordinate] <= region.threshold[at] else region.if_gt[at])
-            inside, shares = at == INSIDE, weights / weights.sum()
+            inside, shares = at == INSIDE, pair_map.by_feature(weights / weights.sum())
         else:
-            inside, shares = bool(region.contains(pair_map, pair)[0]), region.coordinate_shares(len(pair_map))
+            inside, shares = bool(region.contains(pair_map, pair)[0]), region.feature_shares(pair_map)
         child = int(tree.cells.inside[cell] if inside else tree.cells.outside[cell])
         added += (values[child] - values[cell]) * shares
         cell = child

@@ -43,7 +43,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         How many trees.
     max_depth : int or "sqrt_log", default=15
         As in `SimilarityTree`.
-    splitter : Splitter or {"cart", "cut", "cross", "linear"}, default="cart"
+    splitter : Splitter or {"cart", "cut", "cross", "linear", "oblique", "gaussian"}, default="cart"
         As in `SimilarityTree`, but ``"cart"`` draws a fifth of the coordinates for each test.
     aggregation : {"llr", "mean_rank", "median_rank"}, default="llr"
         What a tree says of a pair, and how the trees are put together: the mean of the smoothed log-likelihood ratios of its

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from simtree.regions import INSIDE, AxisRegion, LinearRegion, Region
+from simtree.regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
 from simtree.tree import RankTree
 
 # Terms of a linear rule, and alternatives of an axis rule, that are printed; what is left out is said.
@@ -66,6 +66,12 @@ def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> li
         if len(used) > MAX_TERMS:
             terms.append(f"{len(used) - MAX_TERMS} smaller terms")
         return [" + ".join(terms) + f" >= {_number(-region.intercept, digits)}"]
+    if isinstance(region, ObliqueRegion):
+        own = [*(f"|v{k}·(x - x')|" for k in range(len(region.directions)))]
+        own += [f"v{k}·(x + x')" for k in range(len(region.directions))]
+        return describe_region(region.tests, [*names, *own], digits)
+    if isinstance(region, QuadraticRegion):
+        return [f"the Gaussian log-likelihood ratio of its difference and sum is >= {_number(region.threshold, digits)}"]
     return ["the fitted classifier says same"]
 
 

@@ -196,9 +196,10 @@ class RankTree:
         decrease_of_cell = np.bincount(self.node_cell, weights=self.decrease, minlength=self.n_cells)
         gain = self.cells.gain[self.node_cell] * self.decrease / decrease_of_cell[self.node_cell]
         by_coordinate = np.bincount(self.coordinate, weights=gain, minlength=len(self.pair_map)).astype(np.float64)
+        by_feature = self.pair_map.by_feature(by_coordinate)
         for cell, region in self.regions.items():
-            by_coordinate += self.cells.gain[cell] * region.coordinate_shares(len(self.pair_map))
-        return self.pair_map.by_feature(by_coordinate)
+            by_feature += self.cells.gain[cell] * region.feature_shares(self.pair_map)
+        return by_feature
 
     def _cumulated(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.asarray(np.concatenate([[0], np.cumsum(counts[self.leaves])]) / counts[0], dtype=np.float64)

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from simtree import ClassifierSplitter, LinearSplitter, SimilarityForest, SimilarityTree
+from simtree import ClassifierSplitter, GaussianSplitter, LinearSplitter, ObliqueCartSplitter, SimilarityForest, SimilarityTree
 
 TREES = {
     "tree": SimilarityTree(max_depth=6, n_pairs=2000, random_state=0),
@@ -36,6 +36,14 @@ TREES = {
         n_pairs=2000,
         random_state=0,
     ),
+    "tree-local": SimilarityTree(
+        max_depth=4,
+        splitter=ObliqueCartSplitter(n_directions=2, max_depth=3, min_samples=20),
+        coordinates=["abs_diff", "sum", "cosine", "oblique"],
+        n_pairs=2000,
+        random_state=0,
+    ),
+    "tree-gaussian": SimilarityTree(max_depth=3, splitter=GaussianSplitter(min_samples=5), n_pairs=2000, random_state=0),
     "tree-drawn": SimilarityTree(max_depth=6, max_features=0.5, n_pairs=2000, random_state=0),
 }
 

@@ -67,14 +67,15 @@ def test_region_is_symmetric(blobs, splitter):
 
 
 def test_region_is_of_a_known_kind(blobs, splitter):
-    region: Region = splitter.split(cell_of(blobs, splitter)).region
-    assert region.kind in ("axis", "linear", "opaque")
+    cell = cell_of(blobs, splitter)
+    region: Region = splitter.split(cell).region
+    assert region.kind in ("axis", "linear", "oblique", "quadratic", "opaque")
     if region.kind == "opaque":
         with pytest.raises(AttributeError, match="ClassifierSplitter"):
-            region.coordinate_shares(8)
+            region.feature_shares(cell.pair_map)
     else:
-        shares = region.coordinate_shares(8)
-        assert shares.shape == (8,)
+        shares = region.feature_shares(cell.pair_map)
+        assert shares.shape == (4,)
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1)
 

@@ -123,6 +123,17 @@ def fill_projections(X, directions, projected):
 
 
 @kernel
+def quadratic_values(products_a, products_b, own_a, own_b, first, second, weights, values):
+    """OUT ``values[p]``: what each point of pair p has of its own, plus the weighted sum of their products."""
+    for p in range(first.shape[0]):
+        a, b = products_a[first[p]], products_b[second[p]]
+        total = 0.0
+        for k in range(weights.shape[0]):
+            total += weights[k] * (a[k] * b[k])
+        values[p] = (own_a[first[p]] + own_b[second[p]]) + total
+
+
+@kernel
 def fill_values(A, B, first, second, whole, kinds, features, values):
     """OUT ``values[c, p]``: coordinate c of pair p. Few coordinates at a time: a pair's rows stay in cache for all of them."""
     for p in range(first.shape[0]):

@@ -79,6 +79,12 @@ class Cell:
         return self.pairs.pair_map
 
     @property
+    def features(self) -> NDArray[np.int64]:
+        """Features that may be used: those that an allowed coordinate looks at alone."""
+        columns = self.pair_map.columns[self.coordinates][~self.pair_map.of_whole[self.coordinates]]
+        return np.unique(columns[columns < self.pair_map.n_features]).astype(np.int64)
+
+    @property
     def weight_same(self) -> float:
         """Weight of a same pair. The paper's cost 1 - p of a false negative, times the number of pairs: a whole number."""
         return float(self.n_different)
@@ -99,6 +105,13 @@ class Cell:
             return self.point_pairs, self.same, self.weights
         rows = np.sort(self.rng.choice(self.n_pairs, max_samples, replace=False))
         return self.point_pairs.take(rows), self.same[rows], self.weights[rows]
+
+    def with_directions(self, directions: NDArray[np.float64]) -> Cell:
+        """The cell by itself, with codes of its allowed coordinates and then of oblique ones along these directions."""
+        segment = slice(self.start, self.stop)
+        joined = self.pairs.with_directions(segment, self.coordinates, directions)
+        coordinates = np.arange(joined.codes.shape[1])
+        return Cell(joined, 0, self.n_pairs, self.n_same, self.n_different, coordinates, self.min_pairs, self.rng)
 
     def split_by(self, region: Region) -> Split:
         """The split of the cell by a region."""
