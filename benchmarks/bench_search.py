@@ -1,63 +1,66 @@
 """1:N search in a gallery of face descriptors beside FAISS (flat, L2) and beside LightGBM scoring every row.
 
-    SIMTREE_DATA=folder python benchmarks/bench_search.py [--jobs 2] [--repeats 3] [--out results] [--quick]
-
-simtree: a forest of 44 trees of depth 15 with classification trees of depth 5, each on 200,000 pairs of LFW descriptors (128
-features) of 3,449 people. LightGBM: 100 trees of 63 leaves on as many pairs of the same people and mix; the making of the
-features of each pair of query and row is counted; it is measured for one query and LIGHTGBM_ROWS rows, and scaled to other
-sizes. FAISS is given one thread or all, whichever is faster. Gallery and queries are descriptors plus a little Gaussian noise;
-the queries are of people that were not in training. ``--quick`` takes small synthetic data. Needs Linux and ``simtree[bench]``.
+Gallery and queries are descriptors plus a little Gaussian noise; the queries are of people that were not in training. FAISS is
+given one thread or all, whichever is faster. LightGBM is measured for one query and some rows, the making of the features
+of each pair counted, and scaled to other sizes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import statistics
-import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import faiss
-import lightgbm
 import numpy as np
 
-from bench_tree import describe, materialise, peak_memory, row_numbers, seconds
+from measure import MEMORY, N_JOBS, SECONDS, SEED, TPR, Goal, Line, Section, Table, in_fresh_process, observe, seconds
+from models import accuracy, lightgbm
+from problems import Points, draw, materialise, row_numbers
 from simtree import CartSplitter, SimilarityForest
-from simtree._files import write_atomically
-from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs import PairSampler
 
+TITLE = "1:N search: the ten best rows of a gallery"
 K = 10
 NOISE = 0.02
-LIGHTGBM_ROWS = 100_000
-FPR = [1e-2, 1e-3, 1e-4]
-KINDS = {"f": ["abs_diff", "sum"], "f, min, max": ["abs_diff", "sum", "min", "max"]}
-GOALS = {"LightGBM": 20.0, "FAISS": 20.0}
+N_QUERIES = 100
+COORDINATES = {
+    "f": ["abs_diff", "sum"],
+    "f and the whole pair": ["abs_diff", "sum", "dot", "cosine", "euclidean", "manhattan"],
+}
+SEARCHED = "f and the whole pair"
+EUCLIDEAN = "Euclidean distance"
+FASTER_THAN_LIGHTGBM, SLOWER_THAN_FAISS = 20.0, 20.0
 
 
-def descriptors() -> tuple[np.ndarray, np.ndarray, int]:
-    """Face descriptors, who is on each, and how many people are for training."""
-    folder = os.environ.get("SIMTREE_DATA")
-    if not folder:
-        sys.exit("SIMTREE_DATA is not set; set it to the folder that holds lfw_dlib128.npz, or give --quick.")
-    with np.load(Path(folder) / "lfw_dlib128.npz", allow_pickle=False) as arrays:
-        return arrays["X"].astype(np.float32), arrays["y"], 3449
+@dataclass(frozen=True)
+class Size:
+    rows: tuple[int, ...]
+    n_trees: int = 44
+    depth: int = 15
+    n_pairs: int = 200_000
+    n_test: int = 1_500_000
+    lightgbm_rows: int = 100_000
 
 
-def quick_points() -> tuple[np.ndarray, np.ndarray, int]:
-    """Points around 60 centres, of which 40 are for training."""
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(60), 10)
-    return (rng.normal(0, 0.15, (60, 16))[y] + rng.normal(0, 0.05, (600, 16))).astype(np.float32), y, 40
+SIZES = {
+    "full": Size((100_000, 1_000_000)),
+    "quick": Size((100_000,), n_trees=12, n_pairs=50_000, n_test=200_000, lightgbm_rows=20_000),
+    "tiny": Size((3_000,), n_trees=3, depth=4, n_pairs=1_000, n_test=2_000, lightgbm_rows=500),
+}
 
 
-def forest(kinds: list[str], n_trees: int, n_pairs: int, jobs: int) -> SimilarityForest:
-    splitter = CartSplitter(max_depth=5, max_features=0.2)
-    return SimilarityForest(
-        n_estimators=n_trees, max_depth=15, splitter=splitter, coordinates=kinds, n_pairs=n_pairs, n_jobs=jobs, random_state=0
+def fitted_forest(points: Points, kinds: list[str], size: Size) -> SimilarityForest:
+    forest = SimilarityForest(
+        n_estimators=size.n_trees,
+        max_depth=size.depth,
+        splitter=CartSplitter(max_depth=5, max_features=0.2),
+        coordinates=kinds,
+        n_pairs=size.n_pairs,
+        n_jobs=N_JOBS,
+        random_state=SEED,
     )
+    return forest.fit(points.X, points.y)
 
 
 def noisy(X: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -70,6 +73,12 @@ def noisy(X: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     return rows
 
 
+def gallery_and_queries(points: Points, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(SEED)
+    queries = noisy(points.X_test, N_QUERIES, rng)
+    return noisy(np.concatenate([points.X, points.X_test]), n_rows, rng), queries
+
+
 def lightgbm_search(model: Any, query: np.ndarray, gallery: np.ndarray) -> np.ndarray:
     """The best rows for one query, from the features of all pairs."""
     points = np.concatenate([query[None], gallery])
@@ -79,99 +88,81 @@ def lightgbm_search(model: Any, query: np.ndarray, gallery: np.ndarray) -> np.nd
     return best[np.argsort(-scores[best])]
 
 
-def accuracy(scores: np.ndarray, same: np.ndarray) -> list[float]:
-    return [float(tpr) for tpr in tpr_at_fpr(roc_curve(scores, same), FPR)]
-
-
-def timed(work: Any, repeats: int) -> list[float]:
+def timed(work: Callable[[], Any], repeats: int) -> list[float]:
     work()
     return [seconds(work) for _ in range(repeats)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    jobs = arguments.jobs
-    X, y, n_train = quick_points() if arguments.quick else descriptors()
-    n_trees, n_pairs, n_test = (5, 2000, 5000) if arguments.quick else (44, 200_000, 1_500_000)
-    sizes = (3000,) if arguments.quick else (100_000, 1_000_000)
-    lightgbm_rows = 1000 if arguments.quick else LIGHTGBM_ROWS
-    people = np.random.default_rng(0).permutation(np.unique(y))[:n_train]
-    train = np.isin(y, people)
-    others = X[~train]
+def faiss_seconds(gallery: np.ndarray, queries: np.ndarray, repeats: int) -> list[float]:
+    import faiss
 
-    test = PairSampler(y[~train]).draw(n_test, np.random.default_rng(0), positive_fraction=0.02)
-    table = {"Euclidean distance": accuracy(-np.linalg.norm(others[test.first] - others[test.second], axis=1), test.same)}
-    models = {}
-    for name, kinds in KINDS.items():
-        models[name] = forest(kinds, n_trees, n_pairs, jobs).fit(X[train], y[train])
-        table[f"forest on {name}"] = accuracy(models[name].pair_score(row_numbers(test), others), test.same)
-    pairs = PairSampler(y[train]).draw(n_pairs, np.random.default_rng(1))
-    peer = lightgbm.LGBMClassifier(n_estimators=100, num_leaves=63, n_jobs=jobs, verbose=-1, random_state=0)
-    peer.fit(materialise(X[train], row_numbers(pairs)), pairs.same)
-    print("| TPR at FPR | " + " | ".join(f"{fpr:g}" for fpr in FPR) + " |\n|---|" + "---|" * len(FPR))
-    for name, rates in table.items():
-        print(f"| {name} | " + " | ".join(f"{rate:.3f}" for rate in rates) + " |")
+    index = faiss.IndexFlatL2(gallery.shape[1])
+    index.add(gallery)
+    runs = []
+    for threads in (1, N_JOBS):
+        faiss.omp_set_num_threads(threads)
+        runs.append(timed(lambda: index.search(queries, K), repeats))
+    return min(runs, key=median)
 
-    rng = np.random.default_rng(2)
-    queries = noisy(others, 100, rng)
-    gallery = noisy(X, sizes[-1], rng)
-    model = models["f"]
-    exact = model.pairwise_score(queries[:2], gallery[: sizes[0]])
-    assert np.array_equal(model.top_k(queries[:2], gallery[: sizes[0]], K)[1], np.argsort(-exact, axis=1, kind="stable")[:, :K])
-    megabytes = peak_memory(lambda: model.top_k(queries, gallery, K)) / 1e6
-    one_query = timed(lambda: lightgbm_search(peer, queries[0], gallery[:lightgbm_rows]), arguments.repeats)
-    rows = []
-    for n_rows in sizes:
-        index = faiss.IndexFlatL2(X.shape[1])
-        index.add(gallery[:n_rows])
-        for n_queries in (1, 100):
-            wanted = queries[:n_queries]
 
-            def search(wanted=wanted, n_rows=n_rows):
-                model.top_k(wanted, gallery[:n_rows], K)
+def memory_of_search(folder: Path, size: Size) -> float:
+    """Peak memory of a search in the largest gallery beyond the gallery, in megabytes."""
+    points = Points.load(folder / "lfw.npz")
+    model = fitted_forest(points, COORDINATES[SEARCHED], size)
+    gallery, queries = gallery_and_queries(points, size.rows[-1])
+    model.top_k(queries[:1], gallery[: size.rows[0]], K)
+    return observe(lambda: model.top_k(queries, gallery, K))[1][MEMORY][0]
 
-            ours = timed(search, arguments.repeats)
-            flat = []
-            for threads in {1, jobs}:
-                faiss.omp_set_num_threads(threads)
-                flat.append(timed(lambda wanted=wanted, index=index: index.search(wanted, K), arguments.repeats))
-            row = {"rows": n_rows, "queries": n_queries, "simtree": ours, "FAISS": min(flat, key=statistics.median)}
-            row["LightGBM"] = [run * n_queries * n_rows / lightgbm_rows for run in one_query]
-            rows.append(row)
-        del index
-    print(f"\nThe {K} best rows (seconds; LightGBM measured for 1 query and {lightgbm_rows:,} rows, else scaled):\n")
-    print(
-        "| rows | queries | simtree | FAISS flat | LightGBM | LightGBM / simtree | goal | met | simtree / FAISS | goal | met |"
+
+def check_exact(model: SimilarityForest, queries: np.ndarray, gallery: np.ndarray) -> None:
+    scores = model.pairwise_score(queries, gallery)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :K]
+    if not np.array_equal(model.top_k(queries, gallery, K)[1], expected):
+        raise AssertionError("top_k does not find what sorting all scores finds.")
+
+
+def section(folder: Path, scale: str, repeats: int) -> Section:
+    size, points = SIZES[scale], Points.load(folder / "lfw.npz")
+    test = draw(points.y_test, size.n_test, positive_fraction=0.02, seed=SEED + 1)
+    a, b = points.X_test[test.first], points.X_test[test.second]
+    models = {name: fitted_forest(points, kinds, size) for name, kinds in COORDINATES.items()}
+    scores = {EUCLIDEAN: -np.linalg.norm(a - b, axis=1)}
+    scores |= {f"forest on {name}": model.pair_score(row_numbers(test), points.X_test) for name, model in models.items()}
+    of_models = Table(
+        f"People never seen, {size.n_test:,} pairs; forests of {size.n_trees} trees of depth {size.depth}:",
+        [Line(name, accuracy(values, test.same)) for name, values in scores.items()],
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        medians = {name: statistics.median(row[name]) for name in ("simtree", "FAISS", "LightGBM")}
-        row["faster_than_lightgbm"] = medians["LightGBM"] / medians["simtree"]
-        row["slower_than_faiss"] = medians["simtree"] / medians["FAISS"]
-        row["lightgbm_goal_met"] = row["faster_than_lightgbm"] >= GOALS["LightGBM"]
-        row["faiss_goal_met"] = None if row["queries"] == 1 else row["slower_than_faiss"] <= GOALS["FAISS"]
-        cells = [f"{row['rows']:,}", str(row["queries"]), *(describe(row[name]) for name in medians)]
-        cells += [f"{row['faster_than_lightgbm']:.0f}", f"≥ {GOALS['LightGBM']:g}", "yes" if row["lightgbm_goal_met"] else "no"]
-        of_batch = ["", ""] if row["queries"] == 1 else [f"≤ {GOALS['FAISS']:g}", "yes" if row["faiss_goal_met"] else "no"]
-        print(f"| {' | '.join([*cells, format(row['slower_than_faiss'], '.1f'), *of_batch])} |")
-    held = f"{sizes[-1]:,} rows ({gallery.nbytes / 1e6:.0f} MB)"
-    print(f"\npeak memory of a search for 100 queries in {held}, above what was held before: {megabytes:.0f} MB")
-    report = {
-        "command": " ".join(sys.argv),
-        "jobs": jobs,
-        "load": os.getloadavg(),
-        "tpr": {"fpr": FPR, **table},
-        "rows": rows,
-        "peak_memory_mb": megabytes,
-    }
-    write_atomically(arguments.out / "bench_search.json", json.dumps(report, indent=1))
-    print(f"\nWritten to {arguments.out / 'bench_search.json'}.")
 
-
-if __name__ == "__main__":
-    main()
+    model = models[SEARCHED]
+    gallery, queries = gallery_and_queries(points, size.rows[-1])
+    check_exact(model, queries[:2], gallery[: size.rows[0]])
+    pairs = draw(points.y, size.n_pairs)
+    peer = lightgbm().fit(materialise(points.X, row_numbers(pairs)), pairs.same)
+    one_query = timed(lambda: lightgbm_search(peer, queries[0], gallery[: size.lightgbm_rows]), repeats)
+    tables, goals = [of_models], []
+    for n_rows in size.rows:
+        for n_queries in (1, N_QUERIES):
+            part, wanted = gallery[:n_rows], queries[:n_queries]
+            ours = timed(lambda part=part, wanted=wanted: model.top_k(wanted, part, K), repeats)
+            flat = faiss_seconds(part, wanted, repeats)
+            scaled = [run * n_queries * n_rows / size.lightgbm_rows for run in one_query]
+            what = f"{n_queries} {'query' if n_queries == 1 else 'queries'}, {n_rows:,} rows"
+            note = (
+                "" if (n_queries, n_rows) == (1, size.lightgbm_rows) else f"scaled from 1 query and {size.lightgbm_rows:,} rows"
+            )
+            lines = [
+                Line("simtree", {SECONDS: ours}),
+                Line("FAISS flat", {SECONDS: flat}),
+                Line("LightGBM", {SECONDS: scaled}, note),
+            ]
+            tables.append(Table(f"{what}:", lines, relative_to="simtree"))
+            goals.append(
+                Goal(f"LightGBM / simtree, {what}", median(scaled) / median(ours), FASTER_THAN_LIGHTGBM, at_least=True)
+            )
+            if n_queries > 1:
+                goals.append(Goal(f"simtree / FAISS flat, {what}", median(ours) / median(flat), SLOWER_THAN_FAISS))
+    best = of_models.line(f"forest on {SEARCHED}").median(TPR)
+    goals.append(Goal(f"{TPR}, of the forest less of the {EUCLIDEAN}", best - of_models.line(EUCLIDEAN).median(TPR), 0.0, True))
+    held = in_fresh_process(memory_of_search, folder, size)
+    tables.append(Table(f"{N_QUERIES} queries, {size.rows[-1]:,} rows, memory:", [Line("simtree", {MEMORY: [held]})]))
+    return Section(TITLE, tables, goals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def keystroke() -> Points:
     train = np.isin(y, np.random.default_rng(SEED).permutation(51)[:N_PEOPLE_TO_TRAIN])
     transform = QuantileTransformer(random_state=SEED).fit(X[train]).transform
     return Points(as_rows(transform(X[train])), y[train], as_rows(transform(X[~train])), y[~train])
+
+
+def lfw() -> Points:
+    """Face descriptors: 60 % of the people to train, the others to test."""
+    file = Path(os.environ.get("SIMTREE_DATA", ".")) / "lfw_dlib128.npz"
+    with np.load(file, allow_pickle=False) as arrays:
+        X, y = arrays["X"], arrays["y"]
+    people = np.unique(y)
+    train = np.isin(y, np.random.default_rng(SEED).permutation(people)[: round(0.6 * len(people))])
+    return Points(as_rows(X[train]), y[train], as_rows(X[~train]), y[~train])
 
 
 def clouds(n_features: int = 8) -> Points:

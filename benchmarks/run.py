@@ -1,6 +1,6 @@
 """All benchmarks as one command: simtree beside its peers, as JSON, Markdown and pictures.
 
-    python benchmarks/run.py [--quick] [--only tree,split,fit,scaling,score,roofs] [--repeats 3] [--out results]
+    python benchmarks/run.py [--quick] [--only tree,split,fit,scaling,score,search,roofs] [--repeats 3] [--out results]
 
 Real data are read from the folder that SIMTREE_DATA names. ``--quick`` takes small parts of them, about five minutes on two
 cores; ``--tiny`` takes synthetic data and shows that everything runs: its ratios and verdicts mean nothing. What a run with
@@ -24,12 +24,13 @@ import bench_fit
 import bench_roofs
 import bench_scaling
 import bench_score
+import bench_search
 import bench_split
 import bench_tree
 from bench_tree import positive
 from measure import Share, setting
 from page import section_as_markdown
-from problems import Points, clouds, keystroke, mnist
+from problems import Points, clouds, keystroke, lfw, mnist
 from simtree._files import write_atomically
 from simtree.experiments.results import write_figure
 
@@ -55,15 +56,15 @@ SECTIONS: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
     "fit": stored(bench_fit.section),
     "scaling": stored(bench_scaling.section),
     "score": stored(bench_score.section),
+    "search": stored(bench_search.section),
     "roofs": stored(bench_roofs.section),
 }
 
 
 def save_points(folder: Path, scale: str) -> None:
     """The points of each data set in a file, for all processes."""
-    made = {"mnist": clouds, "keystroke": clouds} if scale == "tiny" else {"mnist": mnist, "keystroke": keystroke}
-    for name, make in made.items():
-        make().save(folder / f"{name}.npz")
+    for name, make in {"mnist": mnist, "keystroke": keystroke, "lfw": lfw}.items():
+        (clouds if scale == "tiny" else make)().save(folder / f"{name}.npz")
 
 
 def sections(text: str) -> list[str]:
@@ -103,7 +104,9 @@ def main() -> None:
     if not sys.platform.startswith("linux"):
         parser.exit(2, "This benchmark reads /proc to measure memory; run it on Linux.\n")
     if not options.tiny and not os.environ.get("SIMTREE_DATA"):
-        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds MNIST and keystroke data, or pass --tiny.\n")
+        parser.exit(
+            2, "SIMTREE_DATA is not set; set it to the folder that holds MNIST, keystroke data and LFW, or pass --tiny.\n"
+        )
     scale = "tiny" if options.tiny else "quick" if options.quick else "full"
     repeats = options.repeats or (3 if scale == "full" else 1)
     found = known_sections(options.out, scale)

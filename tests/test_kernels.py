@@ -85,6 +85,21 @@ def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng
     np.testing.assert_array_equal(whole, swapped)
 
 
+@pytest.mark.parametrize("n_features", [1, 3, 4, 9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_whole_pairs_of_a_query_side_by_side_are_the_same_bit_for_bit(rng, n_features, dtype):
+    X = np.concatenate([rng.normal(size=(30, n_features)), np.zeros((1, n_features)), np.full((1, n_features), 1e200)])
+    with np.errstate(over="ignore"):  # 1e200 is infinite in single precision
+        X = np.nan_to_num(X.astype(dtype))
+    columns, lengths, sums, values = np.ascontiguousarray(X.T, float), np.empty(32), np.empty((4, 32)), np.empty(32)
+    coordinates.fill_lengths(columns, n_features, sums, lengths)
+    for query in X[[0, 7, 30, 31]]:
+        for kind in range(4):
+            expected = [coordinates.whole_value(kind, query, row, n_features) for row in X]
+            coordinates.fill_whole_of_columns(kind, query, columns, lengths, n_features, sums, values)
+            np.testing.assert_array_equal(values, expected)
+
+
 def test_what_overflows_stays_a_number():
     points = np.array([[1e200, 1e200], [-1e200, 1e200], [1e200, 1e200]])
     first, second = np.array([0, 0], np.int32), np.array([1, 2], np.int32)

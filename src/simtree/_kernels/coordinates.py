@@ -68,13 +68,19 @@ def squared_distance(a, b, n):
     """Sum of the squared differences of the first n entries, in the order of `dot`."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for f in range(0, n - 3, 4):
-        s0 += (np.float64(a[f]) - np.float64(b[f])) ** 2
-        s1 += (np.float64(a[f + 1]) - np.float64(b[f + 1])) ** 2
-        s2 += (np.float64(a[f + 2]) - np.float64(b[f + 2])) ** 2
-        s3 += (np.float64(a[f + 3]) - np.float64(b[f + 3])) ** 2
+        s0 += squared_difference(a[f], b[f])
+        s1 += squared_difference(a[f + 1], b[f + 1])
+        s2 += squared_difference(a[f + 2], b[f + 2])
+        s3 += squared_difference(a[f + 3], b[f + 3])
     for f in range(n - n % 4, n):
-        s0 += (np.float64(a[f]) - np.float64(b[f])) ** 2
+        s0 += squared_difference(a[f], b[f])
     return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def squared_difference(x, y):
+    difference = np.float64(x) - np.float64(y)
+    return difference * difference
 
 
 @kernel
@@ -93,16 +99,61 @@ def absolute_distance(a, b, n):
 
 @kernel
 def whole_value(kind, a, b, n):
-    """One coordinate of all n features. What is undefined (the cosine of a zero, or an overflow of both signs) is 0."""
+    """One coordinate of all n features."""
     if kind == DOT:
-        value = dot(a, b, n)
-    elif kind == COSINE:
-        value = dot(a, b, n) / (np.sqrt(dot(a, a, n)) * np.sqrt(dot(b, b, n)))
-    elif kind == EUCLIDEAN:
-        value = np.sqrt(squared_distance(a, b, n))
-    else:
-        value = absolute_distance(a, b, n)
+        return whole_of_sum(kind, dot(a, b, n), 1.0)
+    if kind == COSINE:
+        return whole_of_sum(kind, dot(a, b, n), np.sqrt(dot(a, a, n)) * np.sqrt(dot(b, b, n)))
+    if kind == EUCLIDEAN:
+        return whole_of_sum(kind, squared_distance(a, b, n), 1.0)
+    return whole_of_sum(kind, absolute_distance(a, b, n), 1.0)
+
+
+@kernel
+def whole_of_sum(kind, total, norms):
+    """The coordinate from a sum over features and, for a cosine, the product of the lengths of the two points.
+
+    What is undefined (the cosine of a zero, or an overflow of both signs) is 0.
+    """
+    value = np.sqrt(total) if kind == EUCLIDEAN else total / norms if kind == COSINE else total
     return 0.0 if np.isnan(value) else min(max(value, -GREATEST), GREATEST)
+
+
+@kernel
+def fill_lengths(columns, n_features, sums, lengths):
+    """OUT ``lengths[i]``: the length of row i of a matrix given by columns; ``sums`` is work space for four sums a row."""
+    sums[:] = 0.0
+    for f in range(n_features):
+        column, total = columns[f], sums[f % 4 if f < n_features - n_features % 4 else 0]
+        for i in range(lengths.shape[0]):
+            total[i] += column[i] * column[i]
+    for i in range(lengths.shape[0]):
+        lengths[i] = np.sqrt((sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i]))
+
+
+@kernel
+def fill_whole_of_columns(kind, query, columns, lengths, n_features, sums, values):
+    """OUT ``values[i]``: what `whole_value` gives for the query and row i of a matrix given by columns.
+
+    The four sums of each row are those of `dot`, so the result is the same; but many rows are added up side by side.
+    """
+    sums[:] = 0.0
+    for f in range(n_features):
+        column, q = columns[f], np.float64(query[f])
+        total = sums[f % 4 if f < n_features - n_features % 4 else 0]
+        if kind == EUCLIDEAN:
+            for i in range(values.shape[0]):
+                total[i] += (column[i] - q) * (column[i] - q)
+        elif kind == MANHATTAN:
+            for i in range(values.shape[0]):
+                total[i] += abs(column[i] - q)
+        else:
+            for i in range(values.shape[0]):
+                total[i] += column[i] * q
+    length = np.sqrt(dot(query, query, n_features))
+    for i in range(values.shape[0]):
+        total_of_row = (sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i])
+        values[i] = whole_of_sum(kind, total_of_row, length * lengths[i])
 
 
 @kernel

@@ -23,7 +23,18 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import ABS_DIFF, GREATEST, MAX, MIN, PRODUCT, SUM, pair_value, whole_value
+from simtree._kernels.coordinates import (
+    ABS_DIFF,
+    GREATEST,
+    MAX,
+    MIN,
+    PRODUCT,
+    SUM,
+    fill_lengths,
+    fill_whole_of_columns,
+    pair_value,
+    whole_value,
+)
 from simtree._kernels.route import Nodes, walk
 
 # Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
@@ -38,6 +49,8 @@ TOP = 255
 LAST_CODE = 254
 # Fewer rows than this skip the later steps on codes, which cost as much for one row as for a hundred.
 MANY = 64
+# Rows whose coordinates of the whole pair are computed side by side; divides WIDTH.
+TILE = 64
 # Rows that are walked down the trees together.
 TOGETHER = 64
 # So many rows near the query are scored first, if twice the number wanted is not more.
@@ -92,6 +105,13 @@ class Levels(NamedTuple):
     base: np.ndarray
     step: float
     margin: float
+
+
+class Numbers(NamedTuple):
+    """Rows of a block as numbers, tile by tile: ``columns[t, f, i]`` is feature f of row t * TILE + i; and their lengths."""
+
+    columns: np.ndarray
+    lengths: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -223,14 +243,28 @@ def fill_codes(X, start, stop, grid, codes):
 
 
 @kernel
-def fill_whole_codes(query, gallery, start, stop, grid, trees, codes):
-    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and rows start to stop."""
-    n_columns = gallery.shape[1]
-    for k in range(trees.whole_kinds.shape[0]):
-        low, scale, column = grid.low[n_columns + k], grid.scale[n_columns + k], codes[n_columns + k]
-        for i in range(start, stop):
-            value = whole_value(trees.whole_kinds[k], query, gallery[i], trees.n_features)
-            column[i - start] = code_of(value, low, scale)
+def fill_columns(X, start, stop, trees, block):
+    """OUT ``block``: the features of rows start to stop of X, and the lengths of these rows."""
+    for i in range(stop - start):
+        for f in range(trees.n_features):
+            block.columns[i // TILE, f, i % TILE] = X[start + i, f]
+    sums = np.empty((4, TILE))
+    for t in range(block.columns.shape[0]):
+        fill_lengths(block.columns[t], trees.n_features, sums, block.lengths[t])
+
+
+@kernel
+def fill_whole_codes(query, block, grid, trees, codes):
+    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and the rows of a block."""
+    n_columns = codes.shape[0] - trees.whole_kinds.shape[0]
+    values, sums = np.empty(TILE), np.empty((4, TILE))
+    for t in range(block.columns.shape[0]):
+        for k in range(trees.whole_kinds.shape[0]):
+            kind = trees.whole_kinds[k]
+            fill_whole_of_columns(kind, query, block.columns[t], block.lengths[t], trees.n_features, sums, values)
+            low, scale, column = grid.low[n_columns + k], grid.scale[n_columns + k], codes[n_columns + k]
+            for i in range(TILE):
+                column[t * TILE + i] = code_of(values[i], low, scale)
 
 
 @kernel
@@ -461,15 +495,20 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
     waiting = room_for_rows(n_queries, n_columns, n_trees, 2 * STRIDE)
     n_waiting = np.zeros(n_queries, dtype=np.int64)
     levels_of_block = np.empty((n_trees, STRIDE), dtype=np.uint8)
+    n_tiles = WIDTH // TILE if trees.whole_kinds.shape[0] > 0 else 0
+    numbers = Numbers(np.zeros((n_tiles, trees.n_features, TILE)), np.zeros((n_tiles, TILE)))
     bound, row = np.empty(STRIDE, dtype=np.int32), np.empty(STRIDE, dtype=np.int32)
     for b in range(n_blocks):
         begin = start + b * WIDTH
         n_block = min(WIDTH, stop - begin)
         block = Rows(codes[b], levels_of_block, bound, row)
+        if trees.whole_kinds.shape[0] > 0:
+            fill_columns(gallery, begin, begin + n_block, trees, numbers)
         for i in range(n_block):
             row[i] = begin + i
         for q in range(n_queries):
-            fill_whole_codes(queries[q], gallery, begin, begin + n_block, grid, trees, codes[b])
+            if trees.whole_kinds.shape[0] > 0:
+                fill_whole_codes(queries[q], numbers, grid, trees, codes[b])
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
