@@ -265,12 +265,12 @@ def test_differences_are_paired_and_verdicts_name_what_is_behind():
         {"ours": ours, "a": {"AUC": [0.8, 0.85], "TPR at 0.1": [0.6, 0.6]}}, aims={"AUC": 0.85, "TPR at 0.1": 0.6}
     )
     text = report.section(result)
-    assert "| a | +0.0250 ± 0.1061 (1 won, 1 lost) | -0.1000 ± 0.0000 (0 won, 2 lost) | no: behind in TPR at 0.1 |" in text
+    assert "| a | +0.02500 ± 0.10607 (1 won, 1 lost) | -0.1000 ± 0.0000 (0 won, 2 lost) | no: behind in TPR at 0.1 |" in text
     assert "| b |  |  | not run |" in text
-    assert "| AUC | 0.85 | 0.8500 | yes |" in text
+    assert "| AUC | 0.85 | 0.85000 | yes |" in text
     assert "| TPR at 0.1 | 0.6 | 0.5000 | no |" in text
     summary = report.summary([result]).splitlines()
-    assert summary[2] == "| x | ours | a | in 1 of 2 | AUC +0.0250, TPR at 0.1 -0.1000 |"
+    assert summary[2] == "| x | ours | a | in 1 of 2 | AUC +0.02500, TPR at 0.1 -0.1000 |"
     assert summary[3] == "| x | ours | b | not run |  |"
 
 

@@ -210,8 +210,8 @@ NCA = Model("NCA, distance", peers.nca)
 UCI = Benchmark(
     "uci",
     "UCI: classes seen in training",
-    """Splits are the five stratified folds of a cross-validation: the classes tested are those learned from. LMNN and NCA learn
-    from at most 2,000 points.""",
+    """Splits are the five stratified folds of a cross-validation: the classes tested are those learned from. LMNN learns from
+    at most 2,000 points and NCA from 4,000.""",
     tuple(Problem(name, partial(uci_split, name)) for name in data.UCI),
     (UCI_LIGHTGBM, UCI_RANDOM_FOREST, LMNN, NCA, LDA, *FORESTS),
     (Contest("Best pipeline", REFILLED.name, (UCI_LIGHTGBM.name, UCI_RANDOM_FOREST.name, LMNN.name, NCA.name, LDA.name), {}),),

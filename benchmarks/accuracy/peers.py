@@ -121,20 +121,30 @@ def lda_cosine(training: Training, *, shrinkage: float | None = None) -> Similar
     return MappedPoints(pipeline.fit(training.X, training.y).transform, maps.cosine_scores)
 
 
-def nca(training: Training, *, max_points: int = 2_000, max_iter: int = 50) -> Similarity:
+# NCA and LMNN start from the distance of the points and keep margins in it. One factor for all features leaves that distance as
+# it is; a factor for each makes it worse where features share a unit (optdigits: 0.77 instead of 0.88 AUC before learning).
+
+
+def nca(training: Training, *, max_points: int = 4_000, max_iter: int = 50) -> Similarity:
     """Neighbourhood components, compared by distance; its time grows with the square of the points."""
     X, y = some_points(training, max_points)
-    model = NeighborhoodComponentsAnalysis(max_iter=training.rounds(max_iter), random_state=training.seed)
-    return MappedPoints(make_pipeline(StandardScaler(), model).fit(X, y).transform, maps.euclidean_scores)
+    scale = common_scale(training.X)
+    model = NeighborhoodComponentsAnalysis(max_iter=training.rounds(max_iter), random_state=training.seed).fit(X / scale, y)
+    return MappedPoints(lambda X: model.transform(X / scale), maps.euclidean_scores)
 
 
-def lmnn(training: Training, *, max_points: int = 2_000, max_iter: int = 100) -> Similarity:
-    """LMNN, compared by distance."""
-    scaler = StandardScaler().fit(training.X)
+def lmnn(training: Training, *, max_points: int = 2_000, max_iter: int = 1_000) -> Similarity:
+    """LMNN, compared by distance; pull and push weigh the same, as in metric-learn, not as in the paper."""
     X, y = some_points(training, max_points)
-    iterations = training.rounds(max_iter)
-    L = maps.lmnn_map(scaler.transform(X), y, max_points=None, max_iter=iterations, random_state=training.seed)
-    return MappedPoints(lambda X: scaler.transform(X) @ L.T, maps.euclidean_scores)
+    scale = common_scale(training.X)
+    how = {"regularization": 0.5, "max_points": None, "max_iter": training.rounds(max_iter), "random_state": training.seed}
+    L = maps.lmnn_map(X / scale, y, **how)
+    return MappedPoints(lambda X: (X / scale) @ L.T, maps.euclidean_scores)
+
+
+def common_scale(X: np.ndarray) -> float:
+    """Root of the mean variance of the features."""
+    return float(np.sqrt(X.var(axis=0).mean()))
 
 
 def some_points(training: Training, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,9 +24,13 @@ from simtree.metrics import Roc
 from simtree.plots import RocDisplay
 
 OFFICIAL = "accuracy on the official folds"
-DIGITS = 4
 WIDTH = 128
 LEVEL = 0.95
+
+
+def digits_of(figure: str) -> int:
+    """How many decimals are shown: areas differ less than rates."""
+    return 5 if figure == AUC else 4
 
 
 # From the log to JSON
@@ -156,7 +160,7 @@ def table(problem: Values) -> str:
     rows = []
     for entry in problem["models"]:
         name = f"**{entry['model']}**" if entry["ours"] else entry["model"]
-        cells = [mean_and_spread(entry["figures"][figure], DIGITS) for figure in names]
+        cells = [mean_and_spread(entry["figures"][figure], digits_of(figure)) for figure in names]
         seconds = [f"{np.mean(entry['seconds'][part]):.1f}" for part in ("fit", "score")]
         rows.append([name, *cells, *seconds])
     pairs = " and ".join(f"{np.mean([p[kind] for p in problem['pairs']]):,.0f} {kind}" for kind in ("same", "different"))
@@ -174,7 +178,7 @@ def contest_as_markdown(result: Values, contest: Values) -> str:
     parts = [head, beaten_table(result, contest, list(mine))]
     if contest["aims"]:
         rows = [
-            [name, f"{aim:g}", f"{np.mean(mine[name]):.{DIGITS}f}", "yes" if np.mean(mine[name]) >= aim else "no"]
+            [name, f"{aim:g}", f"{np.mean(mine[name]):.{digits_of(name)}f}", "yes" if np.mean(mine[name]) >= aim else "no"]
             for name, aim in contest["aims"].items()
             if name in mine
         ]
@@ -194,17 +198,17 @@ def beaten_table(result: Values, contest: Values, names: list[str]) -> str:
             continue
         behind = [name for name in names if found[name].mean() <= 0.0]
         verdict = "yes" if not behind else f"no: behind in {', '.join(behind)}"
-        rows.append([other, *(difference_as_text(found[name]) for name in names), verdict])
+        rows.append([other, *(difference_as_text(found[name], digits_of(name)) for name in names), verdict])
     return markdown_table(["ours less", *names, "beaten"], rows)
 
 
-def difference_as_text(values: np.ndarray) -> str:
+def difference_as_text(values: np.ndarray, digits: int = 4) -> str:
     """
     >>> difference_as_text(np.array([0.02, 0.01, -0.01]))
     '+0.0067 ± 0.0153 (2 won, 1 lost)'
     """
-    spread = f" ± {values.std(ddof=1):.{DIGITS}f}" if len(values) > 1 else ""
-    return f"{values.mean():+.{DIGITS}f}{spread} ({(values > 0).sum()} won, {(values < 0).sum()} lost)"
+    spread = f" ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{values.mean():+.{digits}f}{spread} ({(values > 0).sum()} won, {(values < 0).sum()} lost)"
 
 
 def rank_table(result: Values, contest: Values) -> str:
@@ -233,7 +237,7 @@ def summary(results: Iterable[Values]) -> str:
                 found = differences(result, contest["ours"], other)
                 ahead = [name for name in found if found[name].mean() > 0.0]
                 verdict = "not run" if not found else "yes" if len(ahead) == len(found) else f"in {len(ahead)} of {len(found)}"
-                gains = ", ".join(f"{name} {values.mean():+.{DIGITS}f}" for name, values in found.items())
+                gains = ", ".join(f"{name} {values.mean():+.{digits_of(name)}f}" for name, values in found.items())
                 rows.append([result["name"], contest["ours"], other, verdict, gains])
     return markdown_table(["data", "ours", "must beat", "beaten", "by how much (mean over splits)"], rows)
 
