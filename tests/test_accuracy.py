@@ -85,7 +85,9 @@ def test_choosing_on_mnist_never_reads_its_test_images(monkeypatch):
     monkeypatch.setattr(data, "LAST_IMAGES", 50)
     monkeypatch.setattr(data, "N_COMPONENTS", 5)
     monkeypatch.setattr(data, "mnist", lambda n_components: pytest.fail("the test images were read"))
+    data.images.cache_clear()
     split = data.digits(Pairs(20, 200), 0, 0)
+    data.images.cache_clear()
     assert split.X.shape == (150, 5)
     assert split.X_test.shape == (50, 5)
     assert (split.y == digits[:150]).all()
@@ -317,11 +319,21 @@ def test_names_of_models_are_unique():
         assert len({model.name for model in benchmark.models}) == len(benchmark.models)
 
 
+def test_settings_of_a_model_are_told():
+    assert catalogue.UCI_RANDOM_FOREST.settings == {
+        "learn": "pair_classifier",
+        "make": "random_forest",
+        "kinds": "('abs_diff', 'sum')",
+        "n_pairs": "100000",
+    }
+    assert catalogue.EUCLIDEAN.settings == {"learn": "euclidean"}
+
+
 class Counted:
     """A model that counts how often it learns."""
 
     def __init__(self, compare):
-        self.compare, self.times, self.seen = compare, 0, []
+        self.compare, self.times, self.seen, self.__name__ = compare, 0, [], "counted"
 
     def __call__(self, training):
         self.times += 1

@@ -7,12 +7,13 @@ candidates on. Splits 1 to 5 are reported. The number of a split is the seed of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import QuantileTransformer
 
-from problems import as_rows, components, mnist, row_numbers
+from problems import Points, as_rows, components, mnist, row_numbers
 from simtree.datasets import _find, _folders, load_keystroke, load_mnist
 from simtree.pairs import PairSampler
 
@@ -171,13 +172,17 @@ def stratified(y: np.ndarray, n_folds: int, seed: int, fold: int) -> tuple[np.nd
 
 def digits(pairs: Pairs, split: int, choice: int | None) -> Split:
     """The official split in all splits, with other pairs; to choose, the last training images stand for the test images."""
-    if choice is None:
-        points = mnist(N_COMPONENTS)
-        X, y, X_test, y_test = points.X, points.y, points.X_test, points.y_test
-    else:
-        X, y = load_mnist()
-        X, y, X_test, y_test = components(N_COMPONENTS, X[:-LAST_IMAGES], y[:-LAST_IMAGES], X[-LAST_IMAGES:], y[-LAST_IMAGES:])
-    return Split(X, y, None, X_test, *pairs.of(y_test, split))
+    points = images(choice is not None)
+    return Split(points.X, points.y, None, points.X_test, *pairs.of(points.y_test, split))
+
+
+@lru_cache(maxsize=1)
+def images(to_choose: bool) -> Points:
+    """Principal components of the images to learn from, and of those to test with on them."""
+    if not to_choose:
+        return mnist(N_COMPONENTS)
+    X, y = load_mnist()
+    return Points(*components(N_COMPONENTS, X[:-LAST_IMAGES], y[:-LAST_IMAGES], X[-LAST_IMAGES:], y[-LAST_IMAGES:]))
 
 
 def made_up_digits(pairs: Pairs, split: int, choice: int | None) -> Split:

@@ -68,6 +68,12 @@ class Model:
     def installed(self) -> bool:
         return self.needs is None or find_spec(self.needs) is not None
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The function that learns and what it is given beside its defaults, in words."""
+        function, given = (self.learn.func, self.learn.keywords) if isinstance(self.learn, partial) else (self.learn, {})
+        return {"learn": function.__name__} | {name: getattr(value, "__name__", str(value)) for name, value in given.items()}
+
 
 @dataclass(frozen=True)
 class Contest:

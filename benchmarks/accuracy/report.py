@@ -73,6 +73,7 @@ def problem_figures(problem: Problem, models: list[Model], units: list[Unit], fo
             {
                 "model": model.name,
                 "ours": model.ours,
+                "settings": model.settings,
                 "figures": figures,
                 "seconds": {part: [run["seconds"][part] for run in runs] for part in ("fit", "score")},
                 "curve": [round(float(rate), 5) for rate in np.mean([run["curve"] for run in runs], axis=0)],
