@@ -139,18 +139,21 @@ def section(result: Values) -> str:
 def setting(result: Values) -> str:
     """Which splits the figures are of."""
     n_splits = len(result["splits"])
-    which = "parts of the training side of split 0, to choose" if result["choose"] else f"splits {spell(result['splits'])}"
+    which = "parts of the training side of split 0, to choose" if result["choose"] else spell(result["splits"])
     spread = "; mean and standard deviation" if n_splits > 1 or result["choose"] else ""
     reduced = {"full": "", "quick": " (a quick run: fewer pairs and trees)", "tiny": " (made-up data)"}[result["scale"]]
     return f"Figures are of {which}{spread}{reduced}."
 
 
-def spell(numbers: list[int]) -> str:
+def spell(splits: list[int]) -> str:
     """
-    >>> spell([1, 2, 3]), spell([4])
-    ('1 to 3', '4')
+    >>> spell([1, 2, 3]), spell([2, 5]), spell([4])
+    ('splits 1 to 3', 'splits 2, 5', 'split 4')
     """
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    if len(splits) == 1:
+        return f"split {splits[0]}"
+    in_a_row = splits == list(range(splits[0], splits[-1] + 1))
+    return f"splits {splits[0]} to {splits[-1]}" if in_a_row else f"splits {', '.join(map(str, splits))}"
 
 
 def table(problem: Values) -> str:
