@@ -40,10 +40,15 @@ class Points:
 
 def mnist(n_components: int = 153) -> Points:
     """Images scaled to [0, 1], on the principal components of the training images."""
-    parts = [load_mnist(part=part) for part in ("train", "test")]
-    (X, y), (X_test, y_test) = ((X.astype(np.float32) / np.float32(255), y) for X, y in parts)
-    pca = PCA(n_components, random_state=SEED).fit(X)
-    return Points(as_rows(pca.transform(X)), y, as_rows(pca.transform(X_test)), y_test)
+    (X, y), (X_test, y_test) = (load_mnist(part=part) for part in ("train", "test"))
+    return Points(*components(n_components, X, y, X_test, y_test))
+
+
+def components(n_components: int, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[np.ndarray]:
+    """Images X and X_test scaled to [0, 1], on the principal components of X, beside their digits."""
+    scaled, scaled_test = (images.astype(np.float32) / np.float32(255) for images in (X, X_test))
+    pca = PCA(n_components, random_state=SEED).fit(scaled)
+    return [as_rows(pca.transform(scaled)), y, as_rows(pca.transform(scaled_test)), y_test]
 
 
 def keystroke() -> Points:

@@ -199,6 +199,17 @@ def euclidean_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float
     return _scores(lambda rows, others: -np.linalg.norm(rows - others, axis=1), A, first, second)
 
 
+def manhattan_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
+    """Negative sum of absolute differences of rows ``first[p]`` and ``second[p]`` of A for each pair p.
+
+    Examples
+    --------
+    >>> manhattan_scores([[0.0, 0.0], [3.0, 4.0]], [0], [1])
+    array([-7.])
+    """
+    return _scores(lambda rows, others: -np.abs(rows - others).sum(axis=1), A, first, second)
+
+
 def _scores(score: Callable[[Floats, Floats], Floats], A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
     """What a function says of the two rows of each pair, in float64 and in blocks of bounded memory."""
     rows = np.asarray(A, dtype=np.float64)

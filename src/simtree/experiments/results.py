@@ -28,7 +28,18 @@ from simtree.progress import reported
 Values = dict[str, Any]
 
 # Of each experiment NAME: NAME.json is all that it found, NAME.md its tables, NAME*.png its pictures, NAME.runs.jsonl its log.
-VERSIONS_OF = ("simtree", "numpy", "scipy", "scikit-learn", "numba", "joblib", "matplotlib", "metric-learn", "torch")
+VERSIONS_OF = (
+    "simtree",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "joblib",
+    "matplotlib",
+    "metric-learn",
+    "torch",
+    "lightgbm",
+)
 
 
 @dataclass(frozen=True)

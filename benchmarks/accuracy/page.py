@@ -1,0 +1,57 @@
+"""The page on accuracy, made from the JSON files of the runs and the notes beside this file.
+
+python benchmarks/accuracy/page.py [--results docs/results/accuracy] [--page docs/accuracy.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from accuracy import report
+from accuracy.catalogue import BENCHMARKS
+from accuracy.notes import NOTES
+from simtree._files import write_atomically
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEAD = """All models of a table learn from the same side of each split, as many same as different pairs, and score the same
+pairs of the other side. Choices were made on the training side of split 0 alone (MNIST: on the last 10,000 training images);
+splits 1 to 5 were then run once. Differences are paired, split by split. A rate is shown only where at least 30 different pairs
+lie at that FPR in every split. "Beaten" means a better mean; splits won and lost stand beside each difference."""
+
+
+def make_page(results: Path, *, folder: str) -> str:
+    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+    found = {name: json.loads(file.read_text()) for name in BENCHMARKS if (file := results / f"{name}.json").is_file()}
+    if not found:
+        raise FileNotFoundError(f"{results} holds no results; make them with: python benchmarks/accuracy/run.py --help")
+    parts = ["# How good, beside peers", report.wrapped(HEAD), report.summary(found.values())]
+    for name, result in found.items():
+        parts.append(report.section(result).replace(f"]({name}.png)", f"]({folder}/{name}.png)"))
+        if NOTES[name]:
+            parts.append(report.wrapped(NOTES[name]))
+        versions = ", ".join(f"{package} {version}" for package, version in result["versions"].items())
+        parts.append(report.wrapped(f"*`{result['command']}`; {versions}; {result['machine']['cores']} cores.*"))
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "docs" / "results" / "accuracy", help="folder of the JSON files")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "accuracy.md", help="the page to write")
+    options = parser.parse_args()
+    folder = Path(os.path.relpath(options.results, options.page.parent)).as_posix()
+    try:
+        write_atomically(options.page, make_page(options.results, folder=folder))
+    except FileNotFoundError as error:
+        parser.exit(2, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""One run of the accuracy benchmark: a model learns from one side of a split and scores the pairs of the other.
+
+A run keeps its AUC, its TPR at some FPRs, a curve for the picture and its seconds. A rate is kept only where at least 30
+different pairs lie at that FPR: below, it says little.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from accuracy.data import N_CHOICES, Faces, Pairs, Split, without_fold
+from accuracy.peers import Learn, Training
+from simtree.metrics import roc_curve, tpr_at_fpr
+
+FPR = (1e-1, 1e-2, 1e-3, 1e-4)
+LEAST_DIFFERENT = 30
+# Where curves are kept for the picture.
+GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 121)])
+SPLITS = (1, 2, 3, 4, 5)
+N_OFFICIAL_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    name: str
+    share: float
+    test_pairs: float
+
+    def pairs(self, same: int, different: int) -> Pairs:
+        return Pairs(round(self.test_pairs * same), round(self.test_pairs * different))
+
+
+SCALES = {"full": Scale("full", 1.0, 1.0), "quick": Scale("quick", 0.1, 0.1), "tiny": Scale("tiny", 0.002, 0.01)}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of a table.
+
+    Parameters
+    ----------
+    name : str
+        As it is called in tables and in the log; another name for another way to learn.
+    learn : callable
+        From `Training` to an object with ``pair_score(rows, X)``.
+    ours : bool
+        Whether it is simtree's.
+    needs : str or None
+        A library without which it is left out.
+    """
+
+    name: str
+    learn: Learn
+    ours: bool = False
+    needs: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        return self.needs is None or find_spec(self.needs) is not None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The function that learns and what it is given beside its defaults, in words."""
+        function, given = (self.learn.func, self.learn.keywords) if isinstance(self.learn, partial) else (self.learn, {})
+        return {"learn": function.__name__} | {name: getattr(value, "__name__", str(value)) for name, value in given.items()}
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which of our models must beat which others, at every FPR and in AUC, and what it aims at."""
+
+    title: str
+    ours: str
+    must_beat: tuple[str, ...]
+    aims: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Points with their splits. ``split`` is a function of a scale, the number of a split, and that of a choice or None."""
+
+    name: str
+    split: Callable[[Scale, int, int | None], Split]
+    fpr: tuple[float, ...] = FPR
+    n_choices: int = N_CHOICES
+    faces: Callable[[Scale], Faces] | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What one command runs: the models of one table on one problem, or on several."""
+
+    name: str
+    title: str
+    says: str
+    problems: tuple[Problem, ...]
+    models: tuple[Model, ...]
+    contests: tuple[Contest, ...]
+
+    def model(self, name: str) -> Model:
+        return next(model for model in self.models if model.name == name)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a run is done on: a split of a problem, a choice inside split 0, or an official fold."""
+
+    problem: Problem
+    kind: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.problem.name} {self.kind} {self.number}"
+
+
+def units_of(problem: Problem, splits: tuple[int, ...], choose: bool) -> Iterator[Unit]:
+    """All that a model is run on, to choose or to report."""
+    if choose:
+        yield from (Unit(problem, "choice", k) for k in range(problem.n_choices))
+        return
+    yield from (Unit(problem, "split", k) for k in splits)
+    if problem.faces is not None:
+        yield from (Unit(problem, "fold", k) for k in range(N_OFFICIAL_FOLDS))
+
+
+# Models of one unit follow one another, so the last one is all that needs keeping.
+@lru_cache(maxsize=1)
+def split_of(unit: Unit, scale: Scale) -> Split:
+    if unit.kind == "fold":
+        return without_fold(unit.problem.faces(scale), unit.number)
+    if unit.kind == "choice":
+        return unit.problem.split(scale, 0, unit.number)
+    return unit.problem.split(scale, unit.number, None)
+
+
+def one_run(model: Model, unit: Unit, scale: Scale, n_jobs: int) -> dict[str, Any]:
+    """Learn from one side of a split and score the pairs of the other."""
+    split = split_of(unit, scale)
+    with warnings.catch_warnings(action="ignore"):  # peers that stop after some iterations say so each time
+        start = time.perf_counter()
+        learned = model.learn(Training(split.X, split.y, split.groups, unit.number, n_jobs, scale.share))
+        fitted = time.perf_counter()
+        scores = np.asarray(learned.pair_score(split.rows, split.X_test), dtype=np.float64)
+    seconds = {"fit": round(fitted - start, 2), "score": round(time.perf_counter() - fitted, 2)}
+    if unit.kind == "fold":
+        return {"scores": [float(f"{score:.8g}") for score in scores], "same": split.same.tolist(), "seconds": seconds}
+    return {**figures(scores, split.same, unit.problem.fpr), "seconds": seconds}
+
+
+def figures(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dict[str, Any]:
+    """AUC, rates that enough different pairs support (None elsewhere), and the curve."""
+    roc = roc_curve(scores, same)
+    n_different = int(np.count_nonzero(~same))
+    rates = tpr_at_fpr(roc, list(fpr))
+    return {
+        "auc": round(roc.auc(), 7),
+        "tpr": [
+            round(float(rate), 7) if n_different * at >= LEAST_DIFFERENT else None for at, rate in zip(fpr, rates, strict=True)
+        ],
+        "n_same": len(same) - n_different,
+        "n_different": n_different,
+        "curve": [round(float(rate), 5) for rate in tpr_at_fpr(roc, GRID)],
+    }
+
+
+def tasks_of(models: list[Model], units: list[Unit], scale: Scale, n_jobs: int) -> dict[str, Callable[[], dict[str, Any]]]:
+    """All runs by name, unit by unit."""
+    return {run_name(model, unit): partial(one_run, model, unit, scale, n_jobs) for unit in units for model in models}
+
+
+def run_name(model: Model, unit: Unit) -> str:
+    return f"{unit.name}: {model.name}"
+
+
+def official_accuracies(folds: list[dict[str, Any]]) -> list[float]:
+    """Share of pairs judged right in each fold, with the threshold that is best on the pairs of the other folds.
+
+    Each fold was scored by a model that knew none of its people.
+    """
+    scores = [np.array(fold["scores"]) for fold in folds]
+    same = [np.array(fold["same"]) for fold in folds]
+    accuracies = []
+    for k in range(len(folds)):
+        others = [j for j in range(len(folds)) if j != k]
+        threshold = best_threshold(np.concatenate([scores[j] for j in others]), np.concatenate([same[j] for j in others]))
+        accuracies.append(float(np.mean((scores[k] >= threshold) == same[k])))
+    return accuracies
+
+
+def best_threshold(scores: np.ndarray, same: np.ndarray) -> float:
+    """Halfway between the two scores between which the share of pairs judged right is greatest."""
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    right = np.cumsum(np.where(same[order], 1, -1))
+    right[:-1][ordered[:-1] == ordered[1:]] = -len(scores)  # a threshold does not cut ties
+    best = int(np.argmax(right))
+    return float(ordered[best] + ordered[min(best + 1, len(ordered) - 1)]) / 2.0

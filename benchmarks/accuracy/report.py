@@ -1,0 +1,282 @@
+"""From the log of runs to what is kept: figures of each model, paired differences, ranks, tables and a picture.
+
+A figure is a list with one value a split (or official fold), the same splits and pairs for all models: differences are taken
+split by split. A rate that too few different pairs support in any split is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from accuracy.catalogue import AUC, tpr_at
+from accuracy.protocol import GRID, Benchmark, Model, Problem, Scale, Unit, official_accuracies, run_name, units_of
+from simtree.experiments.maps import BLUE, ORANGE
+from simtree.experiments.mnist import GREY, RED
+from simtree.experiments.results import Values, markdown_table, mean_and_spread
+from simtree.metrics import Roc
+from simtree.plots import RocDisplay
+
+OFFICIAL = "accuracy on the official folds"
+WIDTH = 128
+LEVEL = 0.95
+
+
+def digits_of(figure: str) -> int:
+    """How many decimals are shown: areas differ less than rates."""
+    return 5 if figure == AUC else 4
+
+
+# From the log to JSON
+
+
+def collect(benchmark: Benchmark, found: dict[str, Values], splits: tuple[int, ...], *, scale: Scale, choose: bool) -> Values:
+    """All that the log has of the models that were run on all splits."""
+    problems = []
+    for problem in benchmark.problems:
+        units = list(units_of(problem, splits, choose))
+        known = [model for model in benchmark.models if all(run_name(model, unit) in found for unit in units)]
+        problems.append(problem_figures(problem, known, units, found))
+    return {
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "says": " ".join(benchmark.says.split()),
+        "scale": scale.name,
+        "choose": choose,
+        "splits": list(splits),
+        "missing": {model.name: model.needs for model in benchmark.models if not model.installed},
+        "problems": problems,
+        "contests": [asdict(contest) for contest in benchmark.contests],
+        "grid": [float(f"{fpr:.6g}") for fpr in GRID],
+    }
+
+
+def problem_figures(problem: Problem, models: list[Model], units: list[Unit], found: dict[str, Values]) -> Values:
+    plain = [unit for unit in units if unit.kind != "fold"]
+    folds = [unit for unit in units if unit.kind == "fold"]
+    entries, n_pairs = [], []
+    for model in models:
+        runs = [found[run_name(model, unit)] for unit in plain]
+        figures = {AUC: [run["auc"] for run in runs]}
+        for k, fpr in enumerate(problem.fpr):
+            if all(run["tpr"][k] is not None for run in runs):
+                figures[tpr_at(fpr)] = [run["tpr"][k] for run in runs]
+        if folds:
+            figures[OFFICIAL] = official_accuracies([found[run_name(model, unit)] for unit in folds])
+        entries.append(
+            {
+                "model": model.name,
+                "ours": model.ours,
+                "settings": model.settings,
+                "figures": figures,
+                "seconds": {part: [run["seconds"][part] for run in runs] for part in ("fit", "score")},
+                "curve": [round(float(rate), 5) for rate in np.mean([run["curve"] for run in runs], axis=0)],
+            }
+        )
+        n_pairs = [{"same": run["n_same"], "different": run["n_different"]} for run in runs]
+    return {"name": problem.name, "pairs": n_pairs, "models": entries}
+
+
+# Paired differences and ranks
+
+
+def figures_of(result: Values, model: str) -> dict[str, list[float]]:
+    """The figures of a model on all problems, one after the other; those that all problems have. Empty if it was not run."""
+    found = [entry["figures"] for problem in result["problems"] for entry in problem["models"] if entry["model"] == model]
+    if len(found) < len(result["problems"]):
+        return {}
+    return {name: [value for figures in found for value in figures[name]] for name in found[0] if all(name in f for f in found)}
+
+
+def differences(result: Values, ours: str, other: str) -> dict[str, np.ndarray]:
+    """Ours less the other's, split by split."""
+    mine, theirs = figures_of(result, ours), figures_of(result, other)
+    return {name: np.subtract(mine[name], theirs[name]) for name in mine if name in theirs}
+
+
+def mean_ranks(result: Values, models: list[str], figure: str) -> tuple[dict[str, float], float]:
+    """Mean rank of each model over the problems (1 is best, by the mean over splits), and the p-value of Friedman's test."""
+    means = []
+    for problem in result["problems"]:
+        by_model = {entry["model"]: entry["figures"][figure] for entry in problem["models"] if entry["model"] in models}
+        means.append([-np.mean(by_model[model]) for model in models])
+    ranks = np.array([rankdata(row) for row in means]).mean(axis=0)
+    p_value = float(friedmanchisquare(*np.transpose(means)).pvalue) if len(models) > 2 else math.nan
+    return dict(zip(models, ranks.tolist(), strict=True)), p_value
+
+
+def critical_difference(n_models: int, n_problems: int) -> float:
+    """Mean ranks that lie further apart differ (Nemenyi's test).
+
+    >>> round(critical_difference(5, 30), 2)  # Demšar 2006: q = 2.728
+    1.11
+    """
+    q = float(studentized_range.ppf(LEVEL, n_models, np.inf)) / math.sqrt(2.0)
+    return q * math.sqrt(n_models * (n_models + 1) / (6.0 * n_problems))
+
+
+# Tables
+
+
+def section(result: Values) -> str:
+    """Everything in Markdown."""
+    parts = [f"## {result['title']}", wrapped(f"{result['says']} {setting(result)}"), *(table(p) for p in result["problems"])]
+    parts.append(f"![ROC curves of all models, logarithmic false positive rates]({result['name']}.png)")
+    if not result["choose"]:
+        parts += [contest_as_markdown(result, contest) for contest in result["contests"]]
+    if result["missing"]:
+        left_out = "; ".join(f"{model} needs {library}" for model, library in result["missing"].items())
+        parts.append(f"Left out: {left_out}.")
+    return "\n\n".join(part for part in parts if part)
+
+
+def setting(result: Values) -> str:
+    """Which splits the figures are of."""
+    n_splits = len(result["splits"])
+    which = "parts of the training side of split 0, to choose" if result["choose"] else spell(result["splits"])
+    spread = "; mean and standard deviation" if n_splits > 1 or result["choose"] else ""
+    reduced = {"full": "", "quick": " (a quick run: fewer pairs and trees)", "tiny": " (made-up data)"}[result["scale"]]
+    return f"Figures are of {which}{spread}{reduced}."
+
+
+def spell(splits: list[int]) -> str:
+    """
+    >>> spell([1, 2, 3]), spell([2, 5]), spell([4])
+    ('splits 1 to 3', 'splits 2, 5', 'split 4')
+    """
+    if len(splits) == 1:
+        return f"split {splits[0]}"
+    in_a_row = splits == list(range(splits[0], splits[-1] + 1))
+    return f"splits {splits[0]} to {splits[-1]}" if in_a_row else f"splits {', '.join(map(str, splits))}"
+
+
+def table(problem: Values) -> str:
+    """All models of a problem, ours in bold."""
+    if not problem["models"]:
+        return f"{problem['name']}: no model has been run on all splits."
+    names = list(problem["models"][0]["figures"])
+    rows = []
+    for entry in problem["models"]:
+        name = f"**{entry['model']}**" if entry["ours"] else entry["model"]
+        cells = [mean_and_spread(entry["figures"][figure], digits_of(figure)) for figure in names]
+        seconds = [f"{np.mean(entry['seconds'][part]):.1f}" for part in ("fit", "score")]
+        rows.append([name, *cells, *seconds])
+    pairs = " and ".join(f"{np.mean([p[kind] for p in problem['pairs']]):,.0f} {kind}" for kind in ("same", "different"))
+    made = markdown_table([f"{problem['name']}: {pairs} pairs", *names, "fit (s)", "score (s)"], rows)
+    return made
+
+
+def contest_as_markdown(result: Values, contest: Values) -> str:
+    """Paired differences to what must be beaten, the aims, and the ranks if there are several problems."""
+    ours = contest["ours"]
+    mine = figures_of(result, ours)
+    head = f"### {contest['title']}: {ours}"
+    if not mine:
+        return f"{head}\n\nNot run on all splits."
+    parts = [head, beaten_table(result, contest, list(mine))]
+    if contest["aims"]:
+        rows = [
+            [name, f"{aim:g}", f"{np.mean(mine[name]):.{digits_of(name)}f}", "yes" if np.mean(mine[name]) >= aim else "no"]
+            for name, aim in contest["aims"].items()
+            if name in mine
+        ]
+        parts.append(markdown_table(["aim", "at", "reached", "met"], rows))
+    if len(result["problems"]) > 1:
+        parts.append(rank_table(result, contest))
+    return "\n\n".join(parts)
+
+
+def beaten_table(result: Values, contest: Values, names: list[str]) -> str:
+    """One line for each model that must be beaten: ours less theirs, with splits won and lost, and the verdict."""
+    rows = []
+    for other in contest["must_beat"]:
+        found = differences(result, contest["ours"], other)
+        if not found:
+            rows.append([other, *("" for _ in names), "not run"])
+            continue
+        behind = [name for name in names if found[name].mean() <= 0.0]
+        verdict = "yes" if not behind else f"no: behind in {', '.join(behind)}"
+        rows.append([other, *(difference_as_text(found[name], digits_of(name)) for name in names), verdict])
+    return markdown_table(["ours less", *names, "beaten"], rows)
+
+
+def difference_as_text(values: np.ndarray, digits: int = 4) -> str:
+    """
+    >>> difference_as_text(np.array([0.02, 0.01, -0.01]))
+    '+0.0067 ± 0.0153 (2 won, 1 lost)'
+    """
+    spread = f" ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{values.mean():+.{digits}f}{spread} ({(values > 0).sum()} won, {(values < 0).sum()} lost)"
+
+
+def rank_table(result: Values, contest: Values) -> str:
+    """Mean ranks over the problems with Nemenyi's critical difference; of our models, the one of the contest alone."""
+    models = [name for name in (contest["ours"], *contest["must_beat"]) if figures_of(result, name)]
+    names = list(figures_of(result, contest["ours"]))
+    if len(models) < 2:
+        return ""
+    found = {name: mean_ranks(result, models, name) for name in names}
+    rows = [[model, *(f"{found[name][0][model]:.2f}" for name in names)] for model in models]
+    rows.append(["p (Friedman)", *(f"{found[name][1]:.2g}" for name in names)])
+    n_problems = len(result["problems"])
+    distance = critical_difference(len(models), n_problems)
+    best = [name for name in names if found[name][0][contest["ours"]] == min(found[name][0].values())]
+    verdict = f"Ours has the best mean rank in {', '.join(best)}." if best else "Ours has the best mean rank in no column."
+    note = f"Over {n_problems} sets, mean ranks that lie more than {distance:.2f} apart differ (Nemenyi, 5 %). {verdict}"
+    return f"{markdown_table(['mean rank', *names], rows)}\n\n{wrapped(note)}"
+
+
+def summary(results: Iterable[Values]) -> str:
+    """One line for each model that must be beaten, of all data sets."""
+    rows = []
+    for result in results:
+        for contest in result["contests"]:
+            for other in contest["must_beat"]:
+                found = differences(result, contest["ours"], other)
+                ahead = [name for name in found if found[name].mean() > 0.0]
+                verdict = "not run" if not found else "yes" if len(ahead) == len(found) else f"in {len(ahead)} of {len(found)}"
+                gains = ", ".join(f"{name} {values.mean():+.{digits_of(name)}f}" for name, values in found.items())
+                rows.append([result["name"], contest["ours"], other, verdict, gains])
+    return markdown_table(["data", "ours", "must beat", "beaten", "by how much (mean over splits)"], rows)
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+# The picture
+
+
+def draw(result: Values) -> Any:
+    """Mean curves over the splits, logarithmic false positive rates; ours blue, down to where ten different pairs lie."""
+    import matplotlib.pyplot as plt
+
+    problems = [problem for problem in result["problems"] if problem["models"]]
+    n_columns = min(3, max(1, len(problems)))
+    n_rows = max(1, -(-len(problems) // n_columns))
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=(6.8 * n_columns, 5.2 * n_rows), layout="constrained", squeeze=False)
+    for ax, problem in zip(axes.flat, problems, strict=False):
+        draw_problem(ax, problem, np.array(result["grid"]))
+    for ax in axes.flat[len(problems) :]:
+        ax.set_axis_off()
+    return figure
+
+
+def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
+    lines = ("-", "--", ":", "-.")
+    ours = [(BLUE, line) for line in lines]
+    others = [(colour, line) for line in lines for colour in (ORANGE, RED, GREY)]
+    for entry in problem["models"]:
+        colour, line = (ours if entry["ours"] else others).pop(0)
+        roc = Roc(np.append(0.0, grid), np.append(0.0, entry["curve"]))
+        label = f"{entry['model']} ({np.mean(entry['figures'][AUC]):.4f})"
+        RocDisplay(roc, knots=False).plot(ax, log_fpr=True, color=colour, linestyle=line, label=label)
+    ax.set_xlim(10.0 / min(pairs["different"] for pairs in problem["pairs"]), 1.0)
+    ax.set_title(f"{problem['name']} (AUC in brackets)", size=10)
+    ax.legend(loc="best", frameon=False, fontsize=8)
