@@ -67,13 +67,13 @@ def simtree_cut(points: Points, n_pairs: int, repeats: int) -> dict[str, list[fl
         return CutSplitter().split(whole)
 
     def cut() -> TrainingPairs:
-        binned = TrainingPairs(X, pairs, pair_map)
+        binned = TrainingPairs(X, pairs, pair_map, n_jobs=N_JOBS)
         search(binned)
         return binned
 
     binned, cost = observe(cut)
     return {
-        BINNING: [seconds(lambda: TrainingPairs(X, pairs, pair_map)) for _ in range(repeats)],
+        BINNING: [seconds(lambda: TrainingPairs(X, pairs, pair_map, n_jobs=N_JOBS)) for _ in range(repeats)],
         SEARCH: [seconds(lambda: search(binned)) for _ in range(repeats)],
         MEMORY: cost[MEMORY],
     }

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simtree import CartSplitter, ClassifierSplitter, SimilarityTree
+from simtree import CartSplitter, ClassifierSplitter, SimilarityTree, binning
 
 ON_POINTS = "the check hands points to predict and decision_function, which take pairs; passed by AgainstOrigin below"
 EXPECTED_FAILURES = dict.fromkeys(
@@ -57,7 +58,7 @@ def test_scikit_learn_checks_without_exception(estimator, check):
         ({"max_depth": 2.0}, TypeError, "max_depth=2.0 is not a whole number"),
         ({"max_depth": "log"}, ValueError, "max_depth='log' is unknown; give an int from 1 to 52 or 'sqrt_log'"),
         ({"max_depth": True}, TypeError, "max_depth=True"),
-        ({"splitter": "oak"}, ValueError, "splitter='oak' is unknown; choose one of 'cart', 'cross', 'cut', 'linear'"),
+        ({"splitter": "oak"}, ValueError, "splitter='oak' is unknown; choose one of 'cart', 'cross', 'cut', 'gaussian'"),
         ({"splitter": CartSplitter}, TypeError, "is not a Splitter"),
         ({"coordinates": "sum"}, TypeError, "coordinates='sum' is not a list of words"),
         ({"coordinates": 5}, TypeError, "coordinates=5 is not a list of words"),
@@ -181,3 +182,23 @@ def test_failed_refit_keeps_the_old_model(blobs):
     np.testing.assert_array_equal(tree.pairwise_score(X[:5]), before)  # still a tree of four features
     with pytest.raises(ValueError, match="expecting 4 features"):
         tree.pairwise_score(X[:5, :2])
+
+
+@pytest.mark.parametrize("splitter", ["cut", "cart", "oblique"])
+def test_one_tree_is_the_same_for_any_number_of_threads(blobs, splitter, monkeypatch):
+    """Codes are filled and large cells counted in threads."""
+    one = SimilarityTree(
+        max_depth=5, splitter=splitter, coordinates=["abs_diff", "sum", "cosine"], n_pairs=2000, random_state=0
+    )
+    one.fit(*blobs)
+    counted = []
+    monkeypatch.setattr("simtree.binning.CHUNK", 300)
+    monkeypatch.setattr("simtree.binning.MANY_UPDATES", 1000)
+    count = binning.TrainingPairs.count
+    monkeypatch.setattr(binning.TrainingPairs, "count", lambda *given: counted.append(count(*given)) or counted[-1])
+    many = clone(one).set_params(n_jobs=3).fit(*blobs)
+    assert any(counted)
+    assert not all(counted)
+    for a, b in zip(one.tree_.nodes, many.tree_.nodes, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.pairwise_score(blobs[0]), many.pairwise_score(blobs[0]))

@@ -308,7 +308,7 @@ def grow(codes, same, criterion, max_depth, min_leaf, *, start=0, stop=None, uni
     if histograms is None:
         histograms = np.empty((max_depth, 256, codes.shape[1]), np.int64)
     uniforms = np.empty((0, 0)) if uniforms is None else uniforms
-    n = cart.grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, rows, inside)
+    n = cart.grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, False, rows, inside)
     return cart.RegionRows(*(column[:n] for column in rows)), inside
 
 
@@ -380,6 +380,22 @@ def test_cart_uses_only_drawn_columns(rng):
     uniforms = np.full((31, 1), 0.99)  # always the last of the allowed coordinates
     region, _ = grow(codes, same, "gini", 3, 1, uniforms=uniforms, coordinates=np.array([1, 4]))
     assert set(region.coordinate) == {4}
+
+
+def test_cart_takes_a_histogram_that_is_there(rng):
+    codes, same = rng.integers(0, 9, (200, 4)).astype(np.uint8), both_kinds(rng, 200)
+    rule, columns = Rule(GINI, 1, 3.0, 2.0), np.array([0, 2, 3])
+    found = []
+    for counted in (False, True):
+        histograms = np.full((3, 9, 4), 7, np.int64)
+        if counted:
+            search.count_segment(codes, same, 20, 180, columns, histograms[0])
+        rows = cart.RegionRows(*(np.zeros(7, np.int32) for _ in range(4)), np.zeros(7))
+        inside = np.empty(160, bool)
+        cart.grow_cart(codes, same, 20, 180, columns, rule, 3, np.empty((0, 0)), histograms, counted, rows, inside)
+        found.append((*rows, inside))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_idle_rows_are_dropped():

@@ -8,15 +8,17 @@ many values each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from simtree._kernels import binning as kernels
 from simtree._kernels.coordinates import fill_values
+from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
 from simtree.pairs import IndexPairs
 from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
@@ -25,6 +27,8 @@ from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
 QUANTILE_SAMPLE = 20_000
 # Pairs that are binned at one time: only for these are coordinates of the whole pair held as numbers.
 CHUNK = 1 << 16
+# Fewer updates of a histogram are done sooner than threads are started.
+MANY_UPDATES = 1 << 22
 
 
 class TrainingPairs:
@@ -42,12 +46,22 @@ class TrainingPairs:
         Most bins a coordinate may have; None makes a bin for each distinct value.
     binned : bool
         Whether codes are needed at all (a splitter that works on values does not).
+    n_jobs : int or None
+        Threads for binning and for counting large cells, where there is one tree alone; the result does not depend on it.
     """
 
     def __init__(
-        self, X: NDArray[Any], pairs: IndexPairs, pair_map: CoordinateSet, max_bins: int | None = 255, *, binned: bool = True
+        self,
+        X: NDArray[Any],
+        pairs: IndexPairs,
+        pair_map: CoordinateSet,
+        max_bins: int | None = 255,
+        *,
+        binned: bool = True,
+        n_jobs: int | None = 1,
     ) -> None:
         self.X = X
+        self._n_threads = effective_n_jobs(n_jobs)
         self.pair_map = pair_map
         self.first = pairs.first.copy()
         self.second = pairs.second.copy()
@@ -107,6 +121,21 @@ class TrainingPairs:
             self._histograms = np.empty((n_slots, self.n_bins, self.codes.shape[1]), dtype=np.int64)
         return self._histograms
 
+    def count(self, start: int, stop: int, coordinates: NDArray[np.int64], histograms: NDArray[np.int64]) -> bool:
+        """Fill the first of the histograms for the pairs of a segment in threads; False if one thread does it as well."""
+        n_threads = self._n_threads if (stop - start) * len(coordinates) >= MANY_UPDATES else 1
+        if n_threads < 2 or self.wide:
+            return False
+        ends = np.linspace(start, stop, n_threads + 1).astype(int)
+        parts = np.empty((n_threads, self.n_bins, len(coordinates)), dtype=np.int64)
+
+        def fill(part: int) -> None:
+            count_segment(self.codes, self.same, ends[part], ends[part + 1], coordinates, parts[part])
+
+        self._in_threads(fill, range(n_threads))
+        np.sum(parts, axis=0, out=histograms[0, :, : len(coordinates)])
+        return True
+
     def _fill_codes(self, max_bins: int | None) -> None:
         n_pairs, n_coordinates = len(self), len(self.pair_map)
         most = 2 * n_pairs if max_bins is None else max_bins
@@ -136,10 +165,17 @@ class TrainingPairs:
         kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
         coordinates = (self.pair_map.kind_codes, self.pair_map.columns)
         grid = (padded, low, scale, before, first_halving)
-        for start in range(0, len(self), CHUNK):
+
+        def fill(start: int) -> None:
             stop = min(start + CHUNK, len(self))
             pairs = self.pair_map.complete(self.point_pairs(start, stop))
             kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
+
+        self._in_threads(fill, range(0, len(self), CHUNK))
+
+    def _in_threads(self, work: Callable[[int], None], parts: Sequence[int]) -> None:
+        """Call ``work`` for each part."""
+        Parallel(n_jobs=min(self._n_threads, len(parts)), require="sharedmem")(delayed(work)(part) for part in parts)
 
     def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
         """Values of some coordinates, ``(n_columns, n_pairs)``."""

@@ -268,7 +268,7 @@ class SimilarityTree(TreeLearner):
     preprocessor : array-like or callable, optional
         As in metric-learn: points, or a function from identifiers to points, to which ``(n_pairs, 2)`` input refers.
     n_jobs : int or None, default=None
-        Threads for scoring.
+        Threads for scoring, and for binning and counting large cells in `fit`. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the drawn pairs and features.
 
@@ -379,7 +379,7 @@ class SimilarityTree(TreeLearner):
             recipe = self._recipe(points, source, rng)
             points = recipe.pair_map.extend(points)
             index = recipe.draw(source, rng)
-            grown = recipe.grow(points, index, rng)
+            grown = recipe.grow(points, index, rng, n_jobs=self.n_jobs)
             self.prune_penalty_ = float(self.prune_penalty)
             self._whole_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
             if self._whole_path is not None and self.prune == "cv":

@@ -118,7 +118,7 @@ class Recipe:
             )
         return pairs
 
-    def grow(self, points: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator) -> RankTree:
-        """The tree grown on pairs of rows of the points."""
-        training = TrainingPairs(points, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned)
+    def grow(self, points: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator, *, n_jobs: int | None = 1) -> RankTree:
+        """The tree grown on pairs of rows of the points; ``n_jobs`` threads, if no other tree is grown meanwhile."""
+        training = TrainingPairs(points, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned, n_jobs=n_jobs)
         return grow_tree(training, self.splitter, self.limits, rng, max_features=self.max_features)

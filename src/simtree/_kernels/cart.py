@@ -74,12 +74,12 @@ def middle_of_gap(codes, column, code, rows):
 
 
 @kernel
-def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, region, inside):
+def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, counted, region, inside):
     """Grow the tree on pairs [start, stop) and return how many rows of ``region`` it filled; OUT ``inside`` a pair.
 
     ``uniforms`` has a row for each node that may be searched, used up in turn; its width is the number of coordinates drawn for
     a node (none: all coordinates, and then histograms are subtracted). ``histograms`` has max_depth slots, or none if codes
-    are too wide for them.
+    are too wide for them. ``counted`` says that slot 0 holds the histogram of all pairs already.
     """
     n_pairs = stop - start
     subsample = uniforms.shape[1] > 0
@@ -94,7 +94,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
 
     # The stack of nodes to visit: slice, depth, histogram slot (or -1), and the row and side that leads to the node.
     stack = np.empty((max_depth + 2, 6), np.int64)
-    stack[0] = (0, n_pairs, 0, -1, -1, 0)
+    stack[0] = (0, n_pairs, 0, 0 if counted else -1, -1, 0)
     height = 1
     n_rows = 0
     n_searched = 0

@@ -79,6 +79,7 @@ def squared_distance(a, b, n):
 
 @kernel
 def squared_difference(x, y):
+    """(x - y)^2."""
     difference = np.float64(x) - np.float64(y)
     return difference * difference
 

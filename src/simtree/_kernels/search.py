@@ -120,6 +120,12 @@ def count_codes(codes, same, rows, columns, histogram):
 
 
 @kernel
+def count_segment(codes, same, start, stop, columns, histogram):
+    """OUT ``histogram``: as `count_codes` for the rows from start to stop."""
+    count_codes(codes, same, np.arange(start, stop), columns, histogram)
+
+
+@kernel
 def search_histogram(histogram, rule, node_same, node_different, n_columns, best):
     """The winning column (best holds its code); the bins of all columns are scanned side by side, so the loops vectorise."""
     best.score[:n_columns] = -1.0

@@ -129,6 +129,8 @@ class Cell:
         coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
         rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes))
         inside = np.empty(self.n_pairs, dtype=np.bool_)
+        histograms = self.pairs.histograms(max_depth)
+        counted = not uniforms.size and self.pairs.count(self.start, self.stop, self.coordinates, histograms)
         n_rows = kernels.grow_cart(
             self.pairs.codes,
             self.pairs.same,
@@ -138,7 +140,8 @@ class Cell:
             Rule(criterion, min_leaf, self.weight_same, self.weight_different),
             max_depth,
             uniforms,
-            self.pairs.histograms(max_depth),
+            histograms,
+            counted,
             rows,
             inside,
         )
