@@ -1,7 +1,7 @@
 """Pairs scored a second: given pairs, and all pairs of two sets of points, beside LightGBM and compilers of its trees.
 
-On keystroke data simtree gets as many trees as it takes to reach LightGBM's AUC on the test pairs. On MNIST, where
-the coordinates |x - x'| and x + x' alone do not let it get there, it has all its trees, and its AUC stands beside.
+simtree gets as many trees as it takes to reach LightGBM's AUC, and its TPR at FPR 0.001, on the test pairs. On MNIST its
+coordinates are those along discriminant directions; |x - x'| and x + x' alone do not let it get there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from measure import (
-    AUC,
     COMPILATION,
     MEMORY,
     N_JOBS,
@@ -30,7 +29,7 @@ from measure import (
     observe,
     seconds,
 )
-from models import Spec, accuracy, fitted, held_out, probabilities, score
+from models import OBLIQUE, Spec, accuracy, fitted, held_out, probabilities, score
 from problems import Points, draw, materialise, row_numbers
 
 TITLE = "Score: pairs a second"
@@ -53,16 +52,16 @@ class Size:
 
 
 FULL = Size(
-    {"mnist": 100_000, "keystroke": 1_000_000},
+    {"mnist": 1_000_000, "keystroke": 1_000_000},
     100_000,
-    {"mnist": 44, "keystroke": 40},
+    {"mnist": 20, "keystroke": 40},
     1_000_000,
     (1_000, 10_000),
     1_000_000,
     500_000,
 )
 MEDIUM = Size(
-    {"mnist": 5_000, "keystroke": 50_000}, 10_000, {"mnist": 10, "keystroke": 10}, 100_000, (100, 8_000), 100_000, 100_000
+    {"mnist": 50_000, "keystroke": 50_000}, 10_000, {"mnist": 10, "keystroke": 10}, 100_000, (100, 8_000), 100_000, 100_000
 )
 TINY = Size(
     {"mnist": 1_000, "keystroke": 1_000},
@@ -79,7 +78,7 @@ SIZES = {"full": FULL, "quick": MEDIUM, "tiny": TINY}
 
 
 def our_spec(name: str, size: Size) -> Spec:
-    more = {"min_pairs_split": 100} if name == "keystroke" else {}
+    more = {"min_pairs_split": 100} if name == "keystroke" else OBLIQUE
     return Spec("simtree", size.pairs_a_tree, {"n_estimators": size.n_trees[name], "max_depth": size.depth} | more)
 
 
@@ -90,14 +89,18 @@ def first_trees(forest: Any, n: int) -> Any:
     return smaller
 
 
-def as_good_as(forest: Any, auc: float, points: Points, n_test: int) -> Any:
-    """The forest of as many of the trees as reach the AUC on test pairs; of all of them if none does."""
+def as_good_as(forest: Any, wanted: dict[str, list[float]], points: Points, n_test: int) -> Any:
+    """The forest of as many of the trees as reach the accuracy on test pairs; of all of them if none does."""
     test = held_out(points, n_test)
     for n in range(2, len(forest.trees_), 2):
         smaller = first_trees(forest, n)
-        if accuracy(score(smaller, points.X_test, row_numbers(test)), test.same)[AUC][0] >= auc:
+        if reached(accuracy(score(smaller, points.X_test, row_numbers(test)), test.same), wanted):
             return smaller
     return forest
+
+
+def reached(found: dict[str, list[float]], wanted: dict[str, list[float]]) -> bool:
+    return all(found[figure][0] >= wanted[figure][0] for figure in wanted)
 
 
 # Compilers of LightGBM's trees
@@ -199,9 +202,9 @@ def tables_of(folder: Path, name: str, label: str, size: Size, repeats: int) -> 
     peer_spec = Spec("LightGBM", size.n_pairs[name], {"n_trees": size.n_trees_of_peer})
     peer, forest = fitted(folder, name, peer_spec), fitted(folder, name, our_spec(name, size))
     test = held_out(points, size.n_test)
-    aucs = {BUILT: accuracy(score(peer, points.X_test, row_numbers(test)), test.same)[AUC]}
-    ours = as_good_as(forest, aucs[BUILT][0], points, size.n_test) if name == "keystroke" else forest
-    aucs[OURS] = accuracy(score(ours, points.X_test, row_numbers(test)), test.same)[AUC]
+    rates = {BUILT: accuracy(score(peer, points.X_test, row_numbers(test)), test.same)}
+    ours = as_good_as(forest, rates[BUILT], points, size.n_test)
+    rates[OURS] = accuracy(score(ours, points.X_test, row_numbers(test)), test.same)
     models = {OURS: ours, BUILT: peer}
     memory = {
         BUILT: in_fresh_process(memory_of_scoring, folder, name, peer_spec, size.n_scored),
@@ -211,11 +214,11 @@ def tables_of(folder: Path, name: str, label: str, size: Size, repeats: int) -> 
         predictors, failed = compiled(peer.booster_, Path(place))
         singles = one_to_one(points, models, size, repeats, predictors)
     singles = [
-        Line(line.name, line.figures | ({MEMORY: memory[line.name], AUC: aucs[line.name]} if line.name in aucs else {}))
+        Line(line.name, line.figures | ({MEMORY: memory[line.name], **rates[line.name]} if line.name in rates else {}))
         for line in singles
     ]
     n_trees = len(ours.trees_)
-    equal = "AUC reached" if aucs[OURS][0] >= aucs[BUILT][0] else "AUC not reached"
+    equal = "accuracy reached" if reached(rates[OURS], rates[BUILT]) else "accuracy not reached"
     what = (
         f"{label}, simtree with {n_trees} trees x {size.pairs_a_tree:,} ({equal}), LightGBM with {size.n_trees_of_peer} trees"
     )

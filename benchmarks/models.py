@@ -73,6 +73,10 @@ class Spec:
         return SimilarityForest(splitter=splitter, **parameters)
 
 
+# A forest on products with discriminant directions alone, which has few coordinates: better and faster where classes differ
+# along combinations of features.
+OBLIQUE = {"coordinates": ["oblique"], "directions": "discriminant", "min_pairs_split": 100}
+
 # What is not said here is the library's default.
 
 

@@ -15,6 +15,7 @@ import bench_fit
 import bench_roofs
 import bench_scaling
 import bench_score
+import bench_search
 import bench_split
 import page
 import run
@@ -69,7 +70,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def here(monkeypatch):
-    for module in (bench_fit, bench_score, bench_split):
+    for module in (bench_fit, bench_score, bench_search, bench_split):
         monkeypatch.setattr(module, "in_fresh_process", lambda function, *arguments: function(*arguments))
     for module in (bench_fit, bench_split):
         monkeypatch.setattr(module, "seconds_of_compilation", lambda first_call: first_call())
@@ -101,7 +102,7 @@ def test_fit_section(folder, here):
     llr, rank = variants.lines[:2]
     assert llr.figures[SECONDS] == rank.figures[SECONDS]
     assert llr.figures[AUC] != rank.figures[AUC]
-    assert len(section.goals) == 9
+    assert len(section.goals) == 13
 
 
 def test_scaling_section(folder, tmp_path):
@@ -121,7 +122,7 @@ def test_score_section(folder, here, monkeypatch):
     assert given.line("refuses").note == "does not run here: OSError: no compiler"
     assert given.line("echo").figures[COMPILATION]
     for name in (bench_score.OURS, bench_score.BUILT):
-        assert set(given.line(name).figures) == {RATE, SECONDS, MEMORY, AUC}
+        assert set(given.line(name).figures) == {RATE, SECONDS, MEMORY, AUC, TPR}
         assert block.line(name).figures[RATE]
     assert len(section.goals) == 6
 
@@ -129,9 +130,20 @@ def test_score_section(folder, here, monkeypatch):
 def test_fewest_trees_that_are_as_good(folder):
     points = bench_score.Points.load(folder / "keystroke.npz")
     forest = bench_score.Spec("simtree", 500, {"n_estimators": 5, "max_depth": 3}).fit(points.X, points.y)
-    assert len(bench_score.as_good_as(forest, 0.0, points, 1_000).trees_) == 2
-    assert len(bench_score.as_good_as(forest, 1.1, points, 1_000).trees_) == 5
+    for auc, tpr, n_trees in ((0.0, 0.0, 2), (1.1, 0.0, 5), (0.0, 1.1, 5)):
+        assert len(bench_score.as_good_as(forest, {AUC: [auc], TPR: [tpr]}, points, 1_000).trees_) == n_trees
     assert len(forest.trees_) == 5
+
+
+def test_search_section(folder, here):
+    pytest.importorskip("faiss", reason="a peer of the extra simtree[bench]")
+    section = bench_search.section(folder, "tiny", 1)
+    accuracy, one, many, memory = section.tables
+    assert accuracy.lines[0].name == bench_search.EUCLIDEAN
+    for table in (one, many):
+        assert [line.name for line in table.lines] == ["simtree", "FAISS flat", "LightGBM"]
+    assert memory.lines[0].figures[MEMORY][0] > 0
+    assert len(section.goals) == 4
 
 
 def test_tests_answered_are_those_of_the_walk(folder):
