@@ -5,6 +5,7 @@ from typing import Any
 
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
+from simtree.representation import ForestPosterior, KernelDiscriminant, QuantileMargins
 from simtree.splitters import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter
 
 __version__ = "0.1.0.dev0"
@@ -14,13 +15,16 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "ForestPosterior",
+    "KernelDiscriminant",
     "LinearSplitter",
+    "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",
     "__version__",
 ]
 
-_MODULES = ("datasets", "metrics", "pairs", "plots", "splitters", "symmetry")
+_MODULES = ("datasets", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:
