@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.tree import ExtraTreeClassifier
 
-from simtree import ForestPosterior, KernelDiscriminant, QuantileMargins
-from simtree.representation import base, discriminant, posterior
+from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, QuantileMargins, WithinClassWhitening
+from simtree.metrics import roc_curve
+from simtree.pairs import PairSampler
+from simtree.representation import base, discriminant, landmarks, posterior
 
 finite = st.floats(-1e300, 1e300)
 
@@ -122,12 +125,11 @@ def test_posterior_is_as_good_as_scikit_learns(blobs):
     assert np.abs(ours.transform(X)[:, order] - theirs.predict_proba(X)).mean() < 0.02
 
 
-@pytest.mark.parametrize("cross_fit", ["rows", "classes"])
-def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, monkeypatch, cross_fit):
+def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, monkeypatch):
     X, y = blobs
-    bags, bag_of = {}, ForestPosterior._bag
-    monkeypatch.setattr(ForestPosterior, "_bag", lambda self, codes, seed: bags.setdefault(seed, bag_of(self, codes, seed)))
-    model = ForestPosterior(n_estimators=25, cross_fit=cross_fit, random_state=3)
+    bags, bag_of = {}, posterior._bag
+    monkeypatch.setattr(posterior, "_bag", lambda n, seed: bags.setdefault(seed, bag_of(n, seed)))
+    model = ForestPosterior(n_estimators=25, random_state=3)
     found = model.fit_transform(X, y)
     said = np.zeros((25, 110, 6))
     for t in range(25):  # bags are asked for in the order of the trees
@@ -137,8 +139,6 @@ def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, mon
     unseen = np.array(list(bags.values())) == 0
     for row in range(110):
         np.testing.assert_allclose(found[row], said[unseen[:, row], row].mean(axis=0))
-        if cross_fit == "classes":
-            assert (unseen[:, y == y[row]] == unseen[:, [row]]).all()
 
 
 def test_too_few_trees(blobs):
@@ -182,16 +182,16 @@ def test_bad_posterior(blobs, parameters, error, message):
 # KernelDiscriminant ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("landmarks", ["kmeans", "fourier"])
-def test_weights_are_those_of_ridge_regression(blobs, landmarks, monkeypatch):
+@pytest.mark.parametrize("kind", ["kmeans", "fourier"])
+def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
     """Also those of the folds, which come from sums that are subtracted."""
     X, y = blobs
     folds = np.random.default_rng(5).integers(0, 3, 110)
     monkeypatch.setattr(discriminant, "folds_of_rows", lambda *arguments: folds)
-    model = KernelDiscriminant(n_landmarks=15, landmarks=landmarks, alpha=0.1, cv=3, random_state=0)
+    model = KernelDiscriminant(n_landmarks=15, landmarks=kind, alpha=0.1, cv=3, random_state=0)
     cross_fitted = model.fit_transform(X, y)
     codes = base.class_codes(y)
-    values = model._values(model.features_[0], X)
+    values = model.features_[0].of(X, None)
     ridge = Ridge(alpha=0.1, fit_intercept=False).fit(values, np.eye(6)[codes])
     np.testing.assert_allclose(model.transform(X), ridge.predict(values), atol=1e-8)
     for fold in range(3):
@@ -208,16 +208,16 @@ def test_waves_stand_for_the_kernel(blobs):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(5, 80), st.integers(1, 40))
-@settings(max_examples=30, deadline=None, database=None)
+@settings(max_examples=15, deadline=None, database=None)
 def test_a_landmark_is_a_mean_of_several_rows(seed, n, n_landmarks):
     """Rows in heaps and far apart, so that k-means would like to have clusters of one."""
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.normal(size=(n, 2)) * 10.0 ** rng.integers(0, 4, (n, 1)), axis=0)
-    centres = discriminant._centres(rows, n_landmarks, rng).T
+    centres = landmarks._centres(rows, n_landmarks, rng).T
     assert 1 <= len(centres) <= n_landmarks
     nearest_row = np.abs(centres[:, None] - rows[None]).max(axis=2).min(axis=1)
     assert nearest_row.min() > 0
-    assert len(centres) <= n // discriminant.LEAST_MEMBERS
+    assert len(centres) <= n // landmarks.LEAST_MEMBERS
 
 
 def test_repeats_are_averaged(blobs):
@@ -234,7 +234,8 @@ def test_repeats_are_averaged(blobs):
     [
         ({"n_landmarks": 0}, ValueError, "n_landmarks=0 is out of range"),
         ({"gamma": -1.0}, ValueError, "gamma=-1.0 is out of range"),
-        ({"gamma": "auto"}, TypeError, "gamma='auto' is not a number"),
+        ({"gamma": "auto"}, ValueError, "gamma='auto' is unknown; choose one of 'scale', 'wide'"),
+        ({"gamma": None}, TypeError, "gamma=None is not a number"),
         ({"alpha": 0}, ValueError, "alpha=0 is out of range"),
         ({"n_repeats": 0}, ValueError, "n_repeats=0"),
         ({"landmarks": "rows"}, ValueError, "landmarks='rows' is unknown; choose one of 'kmeans', 'fourier'"),
@@ -250,7 +251,105 @@ def test_bad_discriminant(blobs, parameters, error, message):
 
 def test_too_few_rows_for_a_landmark():
     with pytest.raises(ValueError, match="X has 2 different rows; landmarks='kmeans' takes means of at least 5"):
-        KernelDiscriminant().fit([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
+        KernelDiscriminant(cv=2).fit([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
+
+
+# LandmarkFeatures ------------------------------------------------------------------------------------
+
+
+def test_gamma_follows_the_data(rng):
+    X = rng.normal(size=(200, 5)) * 3
+    gammas = [
+        LandmarkFeatures(n_landmarks=5, gamma=gamma, random_state=0).fit(X).features_.gamma for gamma in ("scale", "wide", 0.7)
+    ]
+    np.testing.assert_allclose(gammas, [1 / (5 * X.var()), 0.1 / (5 * X.var()), 0.7])
+    assert LandmarkFeatures(gamma="scale", landmarks="fourier").fit(np.ones((9, 2))).transform(np.ones((1, 2))).shape == (
+        1,
+        300,
+    )
+
+
+# WithinClassWhitening --------------------------------------------------------------------------------
+
+
+def scatter_within(Z, y):
+    residuals = np.concatenate([Z[y == k] - Z[y == k].mean(axis=0) for k in np.unique(y)])
+    return residuals.T @ residuals / (len(Z) - len(np.unique(y)))
+
+
+def test_classes_scatter_alike_in_all_directions(blobs):
+    X, y = blobs
+    X = X @ np.diag([1.0, 10.0, 0.1, 3.0])
+    Z = WithinClassWhitening(shrinkage=1e-9).fit(X, y).transform(X)
+    np.testing.assert_allclose(scatter_within(Z, y), np.eye(4), atol=1e-5)
+    unit = WithinClassWhitening(shrinkage=1.0).fit(X, y)
+    np.testing.assert_allclose(unit.matrix_.T @ unit.matrix_, np.eye(4) / np.trace(scatter_within(X, y)) * 4, atol=1e-9)
+
+
+def test_first_directions_are_those_of_discriminant_analysis(blobs):
+    X, y = blobs
+    whitening = WithinClassWhitening(shrinkage=1e-9, n_components=2).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="eigen", n_components=2).fit(X, y).transform(X)
+    ours = whitening.transform(X)
+    for j in range(2):
+        assert abs(np.corrcoef(ours[:, j], theirs[:, j])[0, 1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_emphasis_multiplies_directions_by_what_classes_differ(blobs):
+    X, y = blobs
+    plain = WithinClassWhitening().fit(X, y).transform(X)
+    factors = (WithinClassWhitening(emphasis=0.5).fit(X, y).transform(X) / plain)[0]
+    np.testing.assert_allclose(factors, WithinClassWhitening(emphasis=0.25).fit(X, y).transform(X)[0] ** 2 / plain[0] ** 2)
+    assert (np.diff(factors) <= 0).all()
+    assert factors[0] < 1
+
+
+def test_whitening_does_not_learn_noise_by_heart(rng):
+    """Labels of pure noise in many features: the scatter within classes looks small only where the row itself was seen."""
+    X, y = rng.normal(size=(120, 60)), np.arange(120) % 3
+    whitening = WithinClassWhitening(shrinkage=1e-6, emphasis=0.5, random_state=0)
+    cross_fitted, known = whitening.fit_transform(X, y), whitening.transform(X)
+    pairs = PairSampler(y).all_pairs()
+
+    def auc(Z):
+        return roc_curve(-np.linalg.norm(Z[pairs.first] - Z[pairs.second], axis=1), pairs.same).auc()
+
+    assert auc(known) > 0.7
+    assert auc(cross_fitted) == pytest.approx(0.5, abs=0.05)
+
+
+def test_centring(blobs):
+    X, y = blobs
+    centred, left = (WithinClassWhitening(center=center).fit(X, y) for center in (True, False))
+    np.testing.assert_allclose(centred.transform(X).mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_array_equal(left.transform(np.zeros((1, 4))), np.zeros((1, 4)))
+    np.testing.assert_array_equal(centred.matrix_, left.matrix_)
+
+
+def test_classes_of_equal_rows_can_be_whitened():
+    X = np.repeat(np.eye(3), 4, axis=0)
+    assert np.isfinite(WithinClassWhitening().fit_transform(X, np.repeat([0, 1, 2], 4))).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"shrinkage": 0}, ValueError, "shrinkage=0 is out of range; give a number above 0 to 1"),
+        ({"shrinkage": 1.1}, ValueError, "shrinkage=1.1"),
+        ({"emphasis": -1}, ValueError, "emphasis=-1"),
+        ({"n_components": 0}, ValueError, "n_components=0"),
+        ({"cv": 1}, ValueError, "cv=1"),
+    ],
+)
+def test_bad_whitening(blobs, parameters, error, message):
+    with pytest.raises(error, match=message):
+        WithinClassWhitening(**parameters).fit(*blobs)
+
+
+def test_emphasis_where_classes_do_not_differ():
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), [0, 0, 1, 1]
+    found = [WithinClassWhitening(emphasis=emphasis, cv=2).fit(X, y).transform(X) for emphasis in (0.0, 0.5)]
+    np.testing.assert_array_equal(*found)
 
 
 # Folds -----------------------------------------------------------------------------------------------

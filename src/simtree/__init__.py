@@ -5,7 +5,13 @@ from typing import Any
 
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
-from simtree.representation import ForestPosterior, KernelDiscriminant, QuantileMargins
+from simtree.representation import (
+    ForestPosterior,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    QuantileMargins,
+    WithinClassWhitening,
+)
 from simtree.splitters import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter
 
 __version__ = "0.1.0.dev0"
@@ -17,10 +23,12 @@ __all__ = [
     "CutSplitter",
     "ForestPosterior",
     "KernelDiscriminant",
+    "LandmarkFeatures",
     "LinearSplitter",
     "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",
+    "WithinClassWhitening",
     "__version__",
 ]
 

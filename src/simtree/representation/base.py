@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from simtree._checks import check_choice
 from simtree._kernels.compilation import announced_compilation
 from simtree.pairs import class_codes
 
@@ -27,11 +26,10 @@ BLOCK = 256
 class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A representation of points that is learned from their classes.
 
-    `fit_transform` is cross-fitted: what a training row gets comes from models that never saw its label (``cross_fit="rows"``)
-    or any row of its class (``cross_fit="classes"``). `transform` uses everything.
+    `fit_transform` is cross-fitted: what a training row gets comes from models that never saw its label. `transform` uses
+    everything.
     """
 
-    cross_fit: str
     random_state: int | np.random.RandomState | None
     n_classes_: int
     _n_features_out: int
@@ -93,7 +91,6 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _learn(self, X: ArrayLike, y: ArrayLike, *, cross_fitted: bool) -> Floats | None:
         """Fit; the cross-fitted representation of the rows if it is asked for."""
         self._check_parameters()
-        check_choice("cross_fit", self.cross_fit, ("rows", "classes"))
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes of X.")
         points = validate_data(self, X, dtype=self._dtype, order="C")
@@ -139,29 +136,9 @@ def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes
     return folds
 
 
-def folds_of_classes(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
-    """A fold for each row: rows of one class share it, and folds have about as many rows as one another."""
-    sizes = np.bincount(codes)
-    if len(sizes) < n_folds:
-        raise ValueError(f"cv={n_folds!r} is more than the {len(sizes)} classes there are; make fewer folds.")
-    order = rng.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    fold_of_class, n_rows = np.empty(len(sizes), dtype=np.int64), np.zeros(n_folds, dtype=np.int64)
-    for known, k in enumerate(order):
-        # Each fold gets a class before any gets its second one.
-        fold = known if known < n_folds else int(np.argmin(n_rows))
-        fold_of_class[k] = fold
-        n_rows[fold] += sizes[k]
-    return fold_of_class[codes]
-
-
-def blocks_of(n: int) -> Iterator[slice]:
-    """Slices of at most `BLOCK` rows."""
-    return (slice(start, min(n, start + BLOCK)) for start in range(0, n, BLOCK))
-
-
 def filled_in_blocks(n: int, n_columns: int, fill: Callable[[slice, Floats], None], n_jobs: int | None) -> Floats:
     """An array of n rows, of which ``fill(rows, out)`` fills a block at a time."""
     out = np.zeros((n, n_columns))
-    Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(rows, out[rows]) for rows in blocks_of(n))
+    blocks = (slice(start, min(n, start + BLOCK)) for start in range(0, n, BLOCK))
+    Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(rows, out[rows]) for rows in blocks)
     return out

@@ -17,8 +17,8 @@ from simtree.representation.base import Codes, Floats, LabelledRepresentation, f
 class ForestPosterior(LabelledRepresentation):
     """How likely each class is for a point, as extra trees say: one column a class.
 
-    Each tree sees a bag of the rows, or of the classes. A training row gets the mean of the trees that did not see it (or its
-    class), any other row the mean of all trees.
+    Each tree sees a bag of the rows. A training row gets the mean of the trees that did not see it, any other row the mean of
+    all trees. For points of the classes that were seen in training: it says little of people who were not.
 
     Parameters
     ----------
@@ -32,9 +32,6 @@ class ForestPosterior(LabelledRepresentation):
         Least number of different training rows in a leaf. More make smaller models.
     max_classes : int, default=100
         Most columns. If there are more classes, they are put together at random into as many groups.
-    cross_fit : {"rows", "classes"}, default="rows"
-        What a bag is drawn of. ``"rows"`` is for points of classes that were seen in training, ``"classes"`` for people
-        who were not: then the trees that speak for a training row have not seen its class either.
     n_jobs : int or None, default=None
         Trees grown, and blocks of rows transformed, at one time. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -71,7 +68,6 @@ class ForestPosterior(LabelledRepresentation):
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
         max_classes: int = 100,
-        cross_fit: str = "rows",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -80,7 +76,6 @@ class ForestPosterior(LabelledRepresentation):
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.max_classes = max_classes
-        self.cross_fit = cross_fit
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -101,14 +96,14 @@ class ForestPosterior(LabelledRepresentation):
         self._n_features_out = int(groups.max()) + 1
         seeds = rng.integers(2**31, size=(self.n_estimators, 2))
         grown: Iterator[ClassTrees] = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(self._grow)(X, groups, self._bag(codes, bag_seed), int(seed)) for bag_seed, seed in seeds.tolist()
+            delayed(self._grow)(X, groups, _bag(len(X), bag_seed), int(seed)) for bag_seed, seed in seeds.tolist()
         )
         trees = []
         total, n_spoken = np.zeros((len(X) if cross_fitted else 0, self._n_features_out)), np.zeros(len(X), dtype=np.int64)
         for tree, (bag_seed, _) in zip(grown, seeds.tolist(), strict=True):
             trees.append(tree)
             if cross_fitted:
-                rows = np.flatnonzero(self._bag(codes, bag_seed) == 0)
+                rows = np.flatnonzero(_bag(len(X), bag_seed) == 0)
                 said = np.zeros((len(rows), self._n_features_out))
                 add_class_shares(X, rows, tree, said)
                 total[rows] += said
@@ -129,15 +124,6 @@ class ForestPosterior(LabelledRepresentation):
 
         return filled_in_blocks(len(X), self._n_features_out, fill, self.n_jobs) / len(self.trees_.root)
 
-    def _bag(self, codes: Codes, seed: int) -> Codes:
-        """How often each row is in a bag."""
-        rng = np.random.default_rng(seed)
-        if self.cross_fit == "rows":
-            return np.bincount(rng.integers(len(codes), size=len(codes)), minlength=len(codes))
-        drawn = np.zeros(self.n_classes_, dtype=np.int64)
-        drawn[rng.integers(self.n_classes_, size=self.n_classes_)] = 1
-        return drawn[codes]
-
     def _grow(self, X: NDArray[Any], groups: Codes, bag: Codes, seed: int) -> ClassTrees:
         """One tree, as plain arrays."""
         from sklearn.tree import ExtraTreeClassifier  # takes a while to import
@@ -150,6 +136,11 @@ class ForestPosterior(LabelledRepresentation):
             max_features=max(1, drawn), max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=seed
         )
         return _flat(tree.fit(X, groups, sample_weight=bag.astype(np.float64), check_input=False).tree_)
+
+
+def _bag(n: int, seed: int) -> Codes:
+    """How often each row is in a bag of as many rows as there are."""
+    return np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
 
 
 def _flat(tree: Any) -> ClassTrees:
