@@ -125,6 +125,13 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return tags
 
 
+def class_means(X: NDArray[Any], codes: Codes) -> Floats:
+    """The mean of the rows of each class."""
+    sums = np.zeros((int(codes.max()) + 1, X.shape[1]))
+    np.add.at(sums, codes, X)
+    return np.asarray(sums / np.bincount(codes)[:, None])
+
+
 def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
     """A fold for each row: each class is spread over the folds as evenly as can be."""
     if len(codes) < n_folds:

@@ -10,7 +10,7 @@ from scipy.linalg import solve
 
 from simtree._checks import check_integer, check_n_jobs, check_real
 from simtree._kernels.points import fill_products
-from simtree.representation.base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
+from simtree.representation.base import Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks, folds_of_rows
 from simtree.representation.landmarks import Bumps, Waves, check_features, draw_features
 
 # Rows whose features are held in memory at one time.
@@ -41,7 +41,8 @@ class KernelDiscriminant(LabelledRepresentation):
     landmarks : {"kmeans", "fourier"}, default="kmeans"
         Centres of clusters of rows, or random waves. A centre is a mean of at least five different rows, never a row.
     max_classes : int, default=100
-        Most columns. If there are more classes, scores are projected on as many random directions.
+        Most columns. If there are more classes, the targets are where the means of their rows lie along as many directions (at
+        most as many as there are features), those in which the means differ most.
     cv : int, default=5
         In how many parts rows are left out.
     n_jobs : int or None, default=None
@@ -104,10 +105,9 @@ class KernelDiscriminant(LabelledRepresentation):
         check_n_jobs(self.n_jobs)
 
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
-        for_codes, for_folds, for_features = rng.spawn(3)
-        targets = np.eye(self.n_classes_)
-        if self.n_classes_ > self.max_classes:
-            targets = _random_codes(self.n_classes_, self.max_classes, for_codes)
+        for_folds, for_features = rng.spawn(2)
+        many = self.n_classes_ > self.max_classes
+        targets = _mean_codes(class_means(X, codes), self.max_classes) if many else np.eye(self.n_classes_)
         self._n_features_out = targets.shape[1]
         folds = folds_of_rows(codes, self.cv, for_folds)
         parts = [np.flatnonzero(folds == fold) for fold in range(self.cv)]
@@ -154,6 +154,8 @@ class KernelDiscriminant(LabelledRepresentation):
         return np.ascontiguousarray(solve(penalised, sums.moment, assume_a="pos"))
 
 
-def _random_codes(n_classes: int, n_columns: int, rng: np.random.Generator) -> Floats:
-    """A row for each class, columns orthonormal."""
-    return np.linalg.qr(rng.normal(size=(n_classes, n_columns)))[0]
+def _mean_codes(means: Floats, n_columns: int) -> Floats:
+    """A row for each class, columns orthonormal: where its mean lies along the directions in which the means differ most."""
+    left, sizes, _ = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
+    kept = sizes > sizes[0] * 1e-9
+    return left[:, kept][:, :n_columns] * np.sqrt(len(means)) if kept.any() else np.ones((len(means), 1))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from simtree._checks import check_integer, check_n_jobs, n_to_draw
 from simtree._kernels.posterior import ClassTrees, add_class_shares
-from simtree.representation.base import Codes, Floats, LabelledRepresentation, filled_in_blocks
+from simtree.pairs import class_codes
+from simtree.representation.base import Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
 
 
 class ForestPosterior(LabelledRepresentation):
@@ -31,7 +32,7 @@ class ForestPosterior(LabelledRepresentation):
     min_samples_leaf : int, default=1
         Least number of different training rows in a leaf. More make smaller models.
     max_classes : int, default=100
-        Most columns. If there are more classes, they are put together at random into as many groups.
+        Most columns. If there are more classes, those whose rows have similar means are put together into as many groups.
     n_jobs : int or None, default=None
         Trees grown, and blocks of rows transformed, at one time. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -92,7 +93,7 @@ class ForestPosterior(LabelledRepresentation):
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
         groups = codes
         if self.n_classes_ > self.max_classes:
-            groups = (rng.permutation(self.n_classes_) % self.max_classes)[codes]
+            groups = _groups(class_means(X, codes), self.max_classes, int(rng.integers(2**31)))[codes]
         self._n_features_out = int(groups.max()) + 1
         seeds = rng.integers(2**31, size=(self.n_estimators, 2))
         grown: Iterator[ClassTrees] = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
@@ -136,6 +137,15 @@ class ForestPosterior(LabelledRepresentation):
             max_features=max(1, drawn), max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=seed
         )
         return _flat(tree.fit(X, groups, sample_weight=bag.astype(np.float64), check_input=False).tree_)
+
+
+def _groups(means: Floats, n_groups: int, seed: int) -> Codes:
+    """The group of each class: clusters of the means of their rows."""
+    from sklearn.cluster import KMeans
+
+    distinct = min(n_groups, len(np.unique(means, axis=0)))
+    nearest = KMeans(distinct, n_init=1, random_state=seed).fit_predict(means)
+    return class_codes(nearest)
 
 
 def _bag(n: int, seed: int) -> Codes:
