@@ -170,3 +170,22 @@ def route(F, coordinate, threshold, if_le, if_gt, at=0):
             node = if_le[node] if values[coordinate[node]] <= threshold[node] else if_gt[node]
         exits.append(-1 - node)
     return np.array(exits)
+
+
+# Points ----------------------------------------------------------------------------------------------
+
+
+def bumps(X, landmarks, gamma):
+    """exp(-gamma |x - c|^2) for each row x and each column c of the landmarks."""
+    return np.array([[np.exp(-gamma * np.sum((x - c) ** 2)) for c in landmarks.T] for x in X.astype(float)])
+
+
+def class_shares(X, trees, n_classes):
+    """Sum over trees of the class shares of the leaf that each row reaches."""
+    total = np.zeros((len(X), n_classes))
+    for root in trees.root:
+        leaves = route(X, trees.feature, trees.threshold, trees.if_le, trees.if_gt, root)
+        for i, leaf in enumerate(leaves):
+            entries = slice(trees.leaf_start[leaf], trees.leaf_start[leaf + 1])
+            total[i, trees.leaf_class[entries]] += trees.leaf_share[entries]
+    return total

@@ -55,6 +55,11 @@ def test_imports_come_from_above(path):
         other = rest.split(".")
         if other[0] == parts[0] == "splitters":
             assert parts[1] == "__init__" or other[1:] == ["base"], f"{path}: a splitter knows base only, not {name}"
+        elif other[0] == parts[0] == "representation":
+            shared = (["base"], ["landmarks"])
+            assert parts[1] == "__init__" or other[1:] in shared, (
+                f"{path}: a representation knows shared parts only, not {name}"
+            )
         elif other[0] == parts[0] and other[0] in ("_kernels", "experiments", "cli"):
             pass
         else:
@@ -63,10 +68,10 @@ def test_imports_come_from_above(path):
 
 def test_tuples_that_kernels_take_are_defined_beside_them():
     """Compiled code is cached with the names of its argument types: the cache must notice when one changes."""
-    from simtree._kernels import cart, nearest, route, search
+    from simtree._kernels import cart, nearest, posterior, route, search
 
     of_search = (nearest.FirstTests, nearest.Grid, nearest.Levels, nearest.Rows, nearest.Trees)
-    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes, *of_search):
+    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes, posterior.ClassTrees, *of_search):
         assert tuples.__module__.startswith("simtree._kernels.")
 
 

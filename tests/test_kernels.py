@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, route, search, segments
+from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, points, posterior, route, search, segments
 from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
 
 pytestmark = [
@@ -755,3 +755,59 @@ def test_bounds_are_checked_when_asked():
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_DISABLE_JIT": "0"}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert "IndexError" in run.stderr
+
+
+# points ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 5), (9, points.WIDTH + 3)])
+def test_features_of_points_are_the_oracle(rng, dtype, n, m):
+    X, matrix, phases = rng.normal(size=(n, 3)).astype(dtype), rng.normal(size=(3, m)), rng.uniform(0, 6, m)
+    out = np.full((n, m), np.nan)
+    points.fill_products(X, matrix, out)
+    np.testing.assert_allclose(out, X.astype(float) @ matrix, rtol=1e-12, atol=1e-12)
+    points.fill_bumps(X, matrix, 0.7, out)
+    np.testing.assert_allclose(out, oracle.bumps(X, matrix, 0.7), rtol=1e-12)
+    points.fill_waves(X, matrix, phases, out)
+    np.testing.assert_allclose(out, np.sqrt(2 / m) * np.cos(X.astype(float) @ matrix + phases), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("fill", ["products", "bumps", "waves"])
+def test_features_of_a_point_do_not_depend_on_the_others(rng, fill):
+    X, matrix = rng.normal(size=(11, 6)), rng.normal(size=(6, 20))
+    arguments = {"products": (), "bumps": (0.3,), "waves": (rng.uniform(0, 6, 20),)}[fill]
+    whole, part = np.empty((11, 20)), np.empty((11, 20))
+    getattr(points, f"fill_{fill}")(X, matrix, *arguments, whole)
+    for cut in range(12):
+        for rows in (slice(0, cut), slice(cut, 11)):
+            getattr(points, f"fill_{fill}")(X[rows], matrix, *arguments, part[rows])
+        np.testing.assert_array_equal(part, whole)
+
+
+# posterior -------------------------------------------------------------------------------------------
+
+
+@given(seeds, st.integers(1, 4))
+@modest
+def test_class_shares_are_those_of_the_leaves(seed, n_trees):
+    rng = np.random.default_rng(seed)
+    n_tests, n_leaves, n_classes = 6, 5, 3
+    after = np.arange(n_tests)[:, None] + 1
+    ways = rng.integers(after, n_tests + n_leaves, (n_tests, 2))  # successors with larger numbers; from n_tests on, leaves
+    ways = np.where(ways < n_tests, ways, n_tests - 1 - ways).astype(np.int32)
+    sizes = rng.integers(0, n_classes + 1, n_leaves)
+    trees = posterior.ClassTrees(
+        feature=rng.integers(0, 2, n_tests, dtype=np.int32),
+        threshold=rng.normal(size=n_tests).astype(np.float32),
+        if_le=ways[:, 0].copy(),
+        if_gt=ways[:, 1].copy(),
+        leaf_start=np.concatenate([[0], np.cumsum(sizes)]),
+        leaf_class=np.concatenate([rng.permutation(n_classes)[:size] for size in sizes]).astype(np.int32),
+        leaf_share=rng.random(sizes.sum()).astype(np.float32),
+        root=rng.integers(-n_leaves, n_tests, n_trees, dtype=np.int32),
+    )
+    X, rows = rng.normal(size=(8, 2)).astype(np.float32), np.array([5, 1, 1])
+    total = np.ones((3, n_classes))
+    posterior.add_class_shares(X, rows, trees, total)
+    np.testing.assert_allclose(total, 1 + oracle.class_shares(X[rows], trees, n_classes), rtol=1e-6)

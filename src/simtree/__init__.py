@@ -5,6 +5,13 @@ from typing import Any
 
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
+from simtree.representation import (
+    ForestPosterior,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    QuantileMargins,
+    WithinClassWhitening,
+)
 from simtree.splitters import (
     CartSplitter,
     ClassifierSplitter,
@@ -22,15 +29,20 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "ForestPosterior",
     "GaussianSplitter",
+    "KernelDiscriminant",
+    "LandmarkFeatures",
     "LinearSplitter",
     "ObliqueCartSplitter",
+    "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",
+    "WithinClassWhitening",
     "__version__",
 ]
 
-_MODULES = ("datasets", "metrics", "pairs", "plots", "splitters", "symmetry")
+_MODULES = ("datasets", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:

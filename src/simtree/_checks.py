@@ -39,6 +39,13 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
     return value
 
 
+def check_n_jobs(value: Any) -> int | None:
+    """Value if it is a number of threads."""
+    if value is not None and (not isinstance(value, numbers.Integral) or value == 0):
+        raise ValueError(f"n_jobs={value!r} is no number of threads; give a positive int, -1 for all cores, or None.")
+    return None if value is None else int(value)
+
+
 def n_to_draw(name: str, value: Any, total: int) -> int:
     """How many of ``total`` a ``max_features``-like parameter asks for: None all, an int that many, a float that share."""
     if value is None:

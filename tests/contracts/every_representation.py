@@ -1,0 +1,21 @@
+"""The list of all representations: to add one, add an entry, and every contract test runs on it."""
+
+from __future__ import annotations
+
+from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, QuantileMargins, WithinClassWhitening
+
+UNLABELLED = {
+    "quantiles": QuantileMargins(),
+    "quantiles-few": QuantileMargins(n_quantiles=7, output="normal"),
+    "landmarks": LandmarkFeatures(n_landmarks=8, random_state=0),
+}
+LABELLED = {
+    "posterior": ForestPosterior(n_estimators=30, random_state=0),
+    "posterior-grouped": ForestPosterior(n_estimators=30, max_classes=3, min_samples_leaf=2, random_state=0),
+    "discriminant": KernelDiscriminant(n_landmarks=20, random_state=0),
+    "discriminant-waves": KernelDiscriminant(n_landmarks=30, landmarks="fourier", n_repeats=2, random_state=0),
+    "discriminant-projected": KernelDiscriminant(n_landmarks=20, max_classes=3, random_state=0),
+    "whitening": WithinClassWhitening(random_state=0),
+    "whitening-weighted": WithinClassWhitening(emphasis=0.25, shrinkage=0.5, center=False, n_components=2, random_state=0),
+}
+REPRESENTATIONS = UNLABELLED | LABELLED
