@@ -274,7 +274,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         values = [tree.llr for tree in trees]
         pairs = PointPairs(points, points, candidates.first, candidates.second)
         scores = self._fill_blocks(lambda part: mean_values(trees, values, part), pairs)
-        hard = candidates.take(scores >= np.quantile(scores[~candidates.same], 1.0 - focus))
+        least = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # of a copy: memory peaks here
+        hard = candidates.take(scores >= least)
         if not hard.has_both_kinds:
             raise ValueError(
                 f"refill=True found hard pairs of one kind only among {len(candidates)} candidates; "
