@@ -65,18 +65,19 @@ table.
     "score": """
 Given pairs are row numbers; LightGBM with "features built" makes the coordinates of each pair a block at a time, with
 "features ready" it is handed them as a matrix. simtree gets as many trees as it takes to reach LightGBM's AUC and TPR at FPR
-0.001; on MNIST its coordinates are products with discriminant directions. A ranking tree of depth 15 with classification
-trees of depth 5 asks up to 75 questions of a pair, a boosted tree of 63 leaves about 6. Scoring keeps up because it goes test
-by test, not pair by pair: each test sends the pairs that came to it on to one of two chains, and pairs at one test do not wait
-for one another, while a walk waits for memory at every test. What else was tried and did not help: the five columns of the
-table of tests in one record a test, several pairs walking in turns, rows of a block laid out by feature. The kernels of
-scoring are compiled at the first fit.
+0.001, or its AUC alone, if it has too few trees for both; on MNIST its coordinates are products with discriminant directions.
+A ranking tree of depth 15 with classification trees of depth 5 asks up to 75 questions of a pair, a boosted tree of 63 leaves
+about 6. Scoring keeps up because it goes test by test, not pair by pair: each test sends the pairs that came to it on to one
+of two chains, and pairs at one test do not wait for one another, while a walk waits for memory at every test. What else was
+tried and did not help: the five columns of the table of tests in one record a test, several pairs walking in turns, rows of a
+block laid out by feature. The kernels of scoring are compiled at the first fit.
 """,
     "search": """
 `top_k(queries, X, k=10)` of a forest of 44 trees of depth 15 with classification trees of depth 5, each on 200,000 pairs of
 LFW descriptors (128 features) of 60 % of the people, beside FAISS flat (L2), which computes one distance where simtree asks
 44 trees, and beside LightGBM (100 trees of 63 leaves) scoring every row, features built. The result of simtree is exact: what
-scoring and sorting all rows would find, ties broken by row number.
+scoring and sorting all rows would find, ties broken by row number. For one query alone the gallery has to be coded for that
+query only, which takes most of the time.
 """,
     "roofs": """
 What a kernel does a second, beside a bare loop on the same machine: a copy of as many bytes, a histogram of one column, a
