@@ -65,7 +65,7 @@ table.
     "score": """
 Given pairs are row numbers; LightGBM with "features built" makes the coordinates of each pair a block at a time, with
 "features ready" it is handed them as a matrix. simtree gets as many trees as it takes to reach LightGBM's AUC and TPR at FPR
-0.001, or its AUC alone, if it has too few trees for both; on MNIST its coordinates are products with discriminant directions.
+0.001, if it can; on MNIST its coordinates are products with discriminant directions.
 A ranking tree of depth 15 with classification trees of depth 5 asks up to 75 questions of a pair, a boosted tree of 63 leaves
 about 6. Scoring keeps up because it goes test by test, not pair by pair: each test sends the pairs that came to it on to one
 of two chains, and pairs at one test do not wait for one another, while a walk waits for memory at every test. What else was

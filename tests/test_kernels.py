@@ -112,16 +112,6 @@ def test_what_overflows_stays_a_number():
     np.testing.assert_array_equal(values, [[-coordinates.GREATEST, coordinates.GREATEST]])
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 8])
-def test_projections_are_products_and_do_not_depend_on_other_rows(rng, n_features):
-    X, W = rng.normal(size=(7, n_features)), rng.normal(size=(3, n_features))
-    out, alone = np.empty((7, 3)), np.empty((1, 3))
-    coordinates.fill_projections(X, W, out)
-    coordinates.fill_projections(X[4:5], W, alone)
-    np.testing.assert_allclose(out, X @ W.T, rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(out[4:5], alone)
-
-
 def test_linear_values_is_a_dot_product(rng):
     pair_array = random_pairs(rng, 20, 2)
     kinds, features = np.array([0, 0, 1, 1], np.uint8), np.array([0, 1, 0, 1], np.int32)

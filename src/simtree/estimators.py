@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree import rules
-from simtree._checks import check_choice, check_integer, check_real, n_to_draw
+from simtree._checks import check_choice, check_integer, check_n_jobs, check_real, n_to_draw
 from simtree._kernels.compilation import announced_compilation
 from simtree.directions import MOST_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.explanation import Explanation, explain
@@ -134,8 +133,7 @@ class TreeLearner(Similarity):
             raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
         if self.n_directions is not None:
             check_integer("n_directions", self.n_directions, 1)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs={self.n_jobs!r} is no number of threads; give a positive int, -1 for all cores, or None.")
+        check_n_jobs(self.n_jobs)
         check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
         check_integer("min_pairs_split", self.min_pairs_split, 2)
         check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels.cart import INSIDE, OUTSIDE
-from simtree._kernels.coordinates import fill_projections, linear_values, quadratic_values
+from simtree._kernels.coordinates import linear_values, quadratic_values
+from simtree._kernels.points import fill_products
 from simtree._kernels.route import Nodes, route_pairs
-from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
+from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs, with_products
 
 __all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "ObliqueRegion", "OpaqueRegion", "QuadraticRegion", "Region"]
 
@@ -192,13 +193,12 @@ class QuadraticRegion:
         """E y and u(y) of the points that occur, and their new row numbers."""
         used, numbers = np.unique(rows, return_inverse=True)
         centred = points[used][:, self.features].astype(np.float64) - self.centre
-        products, squares, line = (np.empty((len(used), n)) for n in (len(self.cross), len(self.own), 1))
-        fill_projections(centred, self.cross_directions, products)
-        fill_projections(centred, self.own_directions, squares)
-        fill_projections(squares**2, self.own[None, :], line)
-        own = line[:, 0].copy()
-        fill_projections(centred, self.linear[None, :], line)
-        return products, own + line[:, 0], numbers.astype(np.int32)
+        products, squares, own, line = (np.empty((len(used), n)) for n in (len(self.cross), len(self.own), 1, 1))
+        fill_products(centred, np.ascontiguousarray(self.cross_directions.T), products)
+        fill_products(centred, np.ascontiguousarray(self.own_directions.T), squares)
+        fill_products(squares**2, self.own[:, None], own)
+        fill_products(centred, self.linear[:, None], line)
+        return products, (own + line)[:, 0], numbers.astype(np.int32)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
         """The shares given by the splitter."""
@@ -240,8 +240,6 @@ def _with_products(
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The points that occur, with their products with the directions as last columns, and their new row numbers."""
     used, numbers = np.unique(rows, return_inverse=True)
-    n_columns = points.shape[1]
-    extended = np.empty((len(used), n_columns + len(directions)), dtype=points.dtype)
-    extended[:, :n_columns] = points[used]
-    fill_projections(extended, directions, extended[:, n_columns:])
-    return extended, numbers.astype(np.int32)
+    occurring = points[used]
+    features = np.ascontiguousarray(occurring[:, : directions.shape[1]])
+    return with_products(occurring, features, directions), numbers.astype(np.int32)

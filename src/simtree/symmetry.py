@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
+from simtree._kernels.points import fill_products
 
 
 class _PairArrays(NamedTuple):
@@ -204,10 +205,7 @@ class CoordinateSet:
         """Points with their products with the directions as further columns; the points themselves if there are none."""
         if not len(self.directions):
             return points
-        extended = np.empty((len(points), self.n_columns), dtype=points.dtype)
-        extended[:, : self.n_features] = points
-        kernels.fill_projections(points, self.directions, extended[:, self.n_features :])
-        return extended
+        return with_products(points, points, self.directions)
 
     def complete(self, pairs: PointPairs) -> PointPairs:
         """The pairs with their coordinates of the whole pair; as they are if they have them, or none is wanted."""
@@ -226,6 +224,13 @@ class CoordinateSet:
     def values(self, pairs: PointPairs) -> NDArray[np.float64]:
         """Dense ``(n_pairs, n_coordinates)`` matrix of the scaled coordinates (for the pairs of one cell, never for all)."""
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
+
+
+def with_products(rows: NDArray[Any], points: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:
+    """Rows with the products of their points with directions as last columns; of each row alone, bit for bit."""
+    products = np.empty((len(points), len(directions)))
+    fill_products(points, np.ascontiguousarray(directions.T), products)
+    return np.hstack([rows, products.astype(rows.dtype)])
 
 
 def pair_features(

@@ -167,14 +167,6 @@ def fill_whole(A, B, first, second, n_features, whole_kinds, whole):
 
 
 @kernel
-def fill_projections(X, directions, projected):
-    """OUT ``projected[i, k]``: row i of X times direction k. The same for a row whatever the other rows are."""
-    for i in range(X.shape[0]):
-        for k in range(directions.shape[0]):
-            projected[i, k] = dot(X[i], directions[k], directions.shape[1])
-
-
-@kernel
 def quadratic_values(products_a, products_b, own_a, own_b, first, second, weights, values):
     """OUT ``values[p]``: what each point of pair p has of its own, plus the weighted sum of their products."""
     for p in range(first.shape[0]):

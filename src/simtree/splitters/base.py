@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from simtree._kernels import cart as kernels
-from simtree._kernels.search import Rule
+from simtree._kernels.search import AUC, ENTROPY, GINI, Rule
 from simtree.binning import TrainingPairs
 from simtree.regions import AxisRegion, Region
 from simtree.symmetry import CoordinateSet, PointPairs
+
+#: What a test of a classification tree lowers, by name.
+CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
 
 class Split(NamedTuple):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from simtree._checks import check_choice, check_integer, n_to_draw
-from simtree._kernels.search import AUC, ENTROPY, GINI
-from simtree.splitters.base import Cell, Split, Splitter
+from simtree.splitters.base import CRITERIA, Cell, Split, Splitter
 from simtree.symmetry import CoordinateSet
-
-CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
 
 class CartSplitter(Splitter):

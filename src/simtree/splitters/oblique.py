@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._checks import check_choice, check_integer, n_to_draw
-from simtree._kernels.search import AUC, ENTROPY, GINI
 from simtree.directions import discriminant_directions
 from simtree.regions import AxisRegion, ObliqueRegion
-from simtree.splitters.base import Cell, Split, Splitter
+from simtree.splitters.base import CRITERIA, Cell, Split, Splitter
 from simtree.symmetry import CoordinateSet
-
-CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
 
 class ObliqueCartSplitter(Splitter):
