@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from simtree.estimators import SimilarityTree
+from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.forest import SimilarityForest
 from simtree.splitters import CartSplitter, ClassifierSplitter, CrossSplitter, CutSplitter, LinearSplitter
 
@@ -14,13 +15,16 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "Evaluation",
     "LinearSplitter",
     "SimilarityForest",
     "SimilarityTree",
     "__version__",
+    "evaluate",
+    "evaluate_scores",
 ]
 
-_MODULES = ("datasets", "metrics", "pairs", "plots", "splitters", "symmetry")
+_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:
