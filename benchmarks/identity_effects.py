@@ -9,6 +9,7 @@ part is shifted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,26 +29,27 @@ class Law:
     wolves: float = 0.0
     shift: float = 0.0
 
-    def fpr(self, threshold: float) -> float:
+    def fpr(self, threshold: float | np.ndarray) -> float | np.ndarray:
         """True false positive rate."""
         spread = np.sqrt(2 * self.people**2 + self.pairs**2 + 2 * SAMPLE**2 + NOISE**2)
         both = (1 - self.wolves) ** 2, 2 * self.wolves * (1 - self.wolves), self.wolves**2
-        return float(sum(w * norm.sf((threshold - k * self.shift) / spread) for k, w in enumerate(both)))
+        return sum(w * norm.sf((threshold - k * self.shift) / spread) for k, w in enumerate(both))
 
-    def tpr(self, threshold: float) -> float:
+    def tpr(self, threshold: float | np.ndarray) -> float | np.ndarray:
         """True positive rate."""
         spread = np.sqrt(self.goats**2 + 2 * SAMPLE**2 + NOISE**2)
-        return float(norm.sf((threshold - self.mean) / spread))
+        return norm.sf((threshold - self.mean) / spread)
 
+    @lru_cache  # noqa: B019, a law is a value
     def threshold(self, fpr: float) -> float:
         """The threshold with this false positive rate."""
         return float(brentq(lambda t: self.fpr(t) - fpr, -30.0, 60.0))
 
+    @lru_cache  # noqa: B019, a law is a value
     def auc(self) -> float:
         """True AUC."""
-        t = np.linspace(-30.0, 30.0, 20_001)
-        fpr, tpr = (np.array([rate(x) for x in t[::20]]) for rate in (self.fpr, self.tpr))
-        return float(-np.trapezoid(tpr, fpr))
+        thresholds = np.linspace(30.0, -30.0, 20_001)
+        return float(np.trapezoid(self.tpr(thresholds), self.fpr(thresholds)))
 
     def sample(self, n_people: int, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Scores of all pairs of the samples of new people, whether they are same pairs, and their two people."""

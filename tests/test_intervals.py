@@ -149,7 +149,7 @@ def covered(ends, truth):
 
 
 def test_intervals_cover_with_identity_effects_and_binomial_ones_do_not():
-    """50 people with strong effects; more laws and sizes are in docs/intervals.md, made by benchmarks/coverage.py."""
+    """50 people with strong effects; more laws and sizes are in docs/intervals.md, made by benchmarks/bench_coverage.py."""
     law, rate = Law(), 0.05
     threshold = law.threshold(rate)
     truth = np.array([rate, law.tpr(threshold), law.auc()])

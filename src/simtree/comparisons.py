@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._checks import check_integer
-from simtree.intervals import CurveTallies, PairTally, UnitDraws, curve_thresholds
+from simtree.intervals import CurveTallies, PairTally, UnitDraws, curve_thresholds, grouped_units
 from simtree.metrics import FloatArray, Roc, Searches, roc_curve, threshold_at_fmr
 from simtree.metrics.evidence import different_cost, min_cost, same_cost, separation
 from simtree.pairs import Index, IndexPairs, PairSampler
@@ -118,6 +118,10 @@ def count_comparisons(
     -------
     Counted
     """
+    grouped = grouped_units(units[source.first], units[source.second]) if isinstance(source, IndexPairs) else None
+    if isinstance(source, IndexPairs) and grouped is not None:
+        units = np.zeros_like(units)
+        units[source.first] = units[source.second] = grouped
     same, chunks = _split(source, units)
     same_scores = _finite(score(same.first, same.second))
     scored: Iterator[tuple[_Chunk, FloatArray]] = ((chunk, _finite(score(chunk.first, chunk.second))) for chunk in chunks)
@@ -132,7 +136,8 @@ def count_comparisons(
     thresholds = _tally_thresholds(same_scores, pilot, fmr, at)
     edges, bars = _edges(same_scores), np.linspace(*_range(same_scores, pilot), N_BARS + 1)
     n_groups = 0 if groups is None else int(groups.max()) + 1
-    of_same, of_different = (_Kind(edges, bars, thresholds, n_units, draws, n_groups) for _ in range(2))
+    tallies = [PairTally(thresholds, n_units, draws, independent=grouped is not None) for _ in range(2)]
+    of_same, of_different = (_Kind(edges, bars, tally, n_groups) for tally in tallies)
     search = _Search(source, same, same_scores) if isinstance(source, PairSampler) else None
 
     # Placements: the share of the other kind that is on the right side of a score, ties counted one half.
@@ -178,14 +183,11 @@ class _Kind:
         self,
         edges: FloatArray,
         bars: FloatArray,
-        thresholds: FloatArray,
-        n_units: int,
-        draws: UnitDraws | None,
+        tally: PairTally,
         n_groups: int,
     ) -> None:
-        self._edges, self._bars = edges, bars
-        self.tally = PairTally(thresholds, n_units, draws)
-        self.groups = [PairTally(thresholds, n_units) for _ in range(n_groups)]
+        self._edges, self._bars, self.tally = edges, bars, tally
+        self.groups = [tally.without_draws() for _ in range(n_groups)]
         self.n_levels = 2 * len(edges) + 1
         self.counts: Codes = np.zeros(self.n_levels, dtype=np.int64)
         self.in_bars: Codes = np.zeros(len(bars) - 1, dtype=np.int64)

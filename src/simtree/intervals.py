@@ -27,7 +27,9 @@ from simtree.metrics.roc import check_scores
 # Cells (pairs of units times thresholds) that are worked on at a time.
 CELLS = 1 << 22
 # How far effective numbers of pairs are looked for at looser thresholds: up to this multiple of a rate.
-NEARBY = 1.3
+NEARBY = 1.6
+# Pairs that share no unit are independent; so many groups of them then stand for the units.
+N_GROUPS = 1024
 
 
 class UnitDraws:
@@ -74,6 +76,8 @@ class PairTally:
         How many units there are.
     draws : UnitDraws, optional
         Draws of units to count for.
+    independent : bool, default=False
+        Units are groups of independent pairs, see `grouped_units`.
 
     Attributes
     ----------
@@ -85,8 +89,11 @@ class PairTally:
         `totals`, and the number of pairs, weighted as drawn.
     """
 
-    def __init__(self, thresholds: FloatArray, n_units: int, draws: UnitDraws | None = None) -> None:
+    def __init__(
+        self, thresholds: FloatArray, n_units: int, draws: UnitDraws | None = None, *, independent: bool = False
+    ) -> None:
         self.thresholds = thresholds
+        self._independent = independent
         self.n_units = n_units
         self.n_pairs, self.n_cells = 0, 0
         n_columns = len(thresholds) + 2  # last the placements, and the number of pairs
@@ -97,6 +104,10 @@ class PairTally:
             self.drawn = np.zeros((len(draws.times), n_columns))
             self.drawn_noise = np.zeros_like(self.drawn)
         self._sums = np.zeros(n_columns)
+
+    def without_draws(self) -> PairTally:
+        """An empty tally at the same thresholds, for other pairs of the same units."""
+        return PairTally(self.thresholds, self.n_units, independent=self._independent)
 
     @property
     def totals(self) -> FloatArray:
@@ -154,7 +165,7 @@ class PairTally:
         apart = first != second
         self._sums += table.sum(axis=0)
         self.n_pairs += int(sizes.sum())
-        self.n_cells += n_cells
+        self.n_cells += int(sizes.sum()) if self._independent else n_cells
         self._squares += np.einsum("ij,ij->j", table[apart], table[apart])
         self._crossed += table[apart].T @ sizes[apart]
         numbers = np.arange(n_cells)
@@ -189,14 +200,25 @@ class PairTally:
         return int(np.count_nonzero(self._by_unit[:, -1]))
 
 
+def grouped_units(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.int64] | None:
+    """The group of each pair if no two pairs share a unit; None if some do."""
+    if np.bincount(first).max(initial=0) > 1 or np.bincount(np.concatenate([first, second])).max(initial=0) > 1:
+        return None
+    return np.asarray(np.arange(len(first)) % N_GROUPS, dtype=np.int64)
+
+
 def variance_of(by_unit: FloatArray, own: FloatArray, n_units: int) -> FloatArray:
     """Variance of figures from the influence of each unit and the summed squares of what pairs of units have of their own."""
     squares = np.einsum("ij,ij->j", by_unit, by_unit)
     if not own.any():  # no unit meets another: a plain mean over units
-        return np.asarray(squares * (n_units / (n_units - 1) if n_units > 1 else np.inf))
-    factor = n_units * (n_units - 1) / (n_units - 2) ** 2 if n_units > 2 else np.inf
-    shared = np.maximum(squares - 2.0 * own, 0.0)
-    return np.asarray(own + np.where(shared > 0.0, factor * shared, 0.0))
+        return _unbiased(squares, n_units, n_units - 1, n_units - 1)
+    return own + _unbiased(squares - 2.0 * own, n_units, n_units - 1, n_units - 2)
+
+
+def _unbiased(shared: FloatArray, n_units: int, n_free: int, n_left: int) -> FloatArray:
+    """The part of a variance that units share, made up for the estimated mean; unknown (infinite) with too few units."""
+    factor = n_units * n_free / n_left**2 if n_left > 0 else np.inf
+    return np.multiply(shared, factor, out=np.zeros_like(shared), where=shared > 0.0)
 
 
 def freedom(by_unit: FloatArray, n_units: int) -> FloatArray:
@@ -326,15 +348,15 @@ class CurveTallies:
         """Variance over draws of units of the AUC, the equal error rate, and the TPR at some FPRs (all interpolated)."""
         by_units = _variance(_figures(_shares(self.different.drawn), _shares(self.same.drawn), fpr))
         noise = _variance(_figures(_shares(self.different.drawn_noise), _shares(self.same.drawn_noise), fpr))
-        factor = self.n_units * (self.n_units - 1) / (self.n_units - 2) ** 2 if self.n_units > 2 else np.inf
-        shared = np.maximum(by_units - 3.0 * noise, 0.0)
-        return np.asarray(noise + np.where(shared > 0.0, factor * shared, 0.0))
+        return noise + _unbiased(by_units - 3.0 * noise, self.n_units, self.n_units - 1, self.n_units - 2)
 
     def bootstrap_intervals(self, values: ArrayLike, fpr: Sequence[float], level: float) -> FloatArray:
         """Intervals of the AUC, the equal error rate, and the TPR at some FPRs, whose values are given; shape (2 + n, 2)."""
         figures = np.asarray(values, dtype=np.float64)
         n_cells, n_pairs = min(self.same.n_cells, self.different.n_cells), max(self.same.n_pairs, self.different.n_pairs)
-        sizes = effective_size(figures, self.bootstrap_variance(fpr), n_cells, n_pairs)
+        # As with rates: a little further right on the curve it is known better how much it varies.
+        variance = np.maximum(self.bootstrap_variance(fpr), self.bootstrap_variance([NEARBY * rate for rate in fpr]))
+        sizes = effective_size(figures, variance, n_cells, n_pairs)
         # A figure at a threshold that is itself found is known no better than the rates there.
         rates, free = self.different.rates[:-1], np.minimum(self.different.effective_sizes()[1], self.same.effective_sizes()[1])
         crossing = int(np.argmin(np.abs(rates - (1.0 - self.same.rates[:-1]))))
@@ -423,10 +445,14 @@ def tally_pairs(
     score, is_same = check_scores(scores, same)
     units, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
     u, v = np.split(numbers, 2)
-    draws = UnitDraws(len(units), n_draws, random_state) if n_draws else None
+    groups = grouped_units(u, v)
+    if groups is not None:
+        u = v = groups
+    n_units = len(units) if groups is None else int(groups.max()) + 1
+    draws = UnitDraws(n_units, n_draws, random_state) if n_draws else None
     genuine, impostor = score[is_same], score[~is_same]
     thresholds = curve_thresholds(genuine, impostor, at)
-    tallies = CurveTallies(PairTally(thresholds, len(units), draws), PairTally(thresholds, len(units), draws))
+    tallies = CurveTallies(*(PairTally(thresholds, n_units, draws, independent=groups is not None) for _ in range(2)))
     tallies.same.add(u[is_same], v[is_same], genuine, placements(genuine, impostor))
     tallies.different.add(u[~is_same], v[~is_same], impostor, 1.0 - placements(impostor, genuine))
     return tallies

@@ -240,5 +240,5 @@ def _n_cells(source: PairSampler | IndexPairs, units: NDArray[np.int64], n_units
     """How many pairs of different units are compared as different pairs."""
     if isinstance(source, PairSampler):
         return n_units * (n_units - 1) // 2
-    ends = np.sort(np.stack([units[source.first[~source.same]], units[source.second[~source.same]]]), axis=0)
-    return len(np.unique(ends, axis=1).T)
+    u, v = units[source.first[~source.same]], units[source.second[~source.same]]
+    return len(np.unique(np.minimum(u, v) * (int(units.max()) + 1) + np.maximum(u, v)))
