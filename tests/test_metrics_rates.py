@@ -105,6 +105,8 @@ def test_eer_by_hand():
     found = eer(roc_curve([3, 2, 2, 1], [True, True, False, False]))
     assert found == (0.25, 0.0, 0.5, 2.0)
     assert eer(roc_curve([2, 1], [True, False]))[:3] == (0.0, 0.0, 0.0)
+    # Both rates are 2/3 when 1 is accepted, but one minus 1/3 is rounded.
+    assert eer(roc_curve([0, 0, 0, 1, 1, 1], [False, True, True, False, False, True])).threshold == 1.0
 
 
 def test_rule_of_three():

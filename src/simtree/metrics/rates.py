@@ -9,7 +9,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from simtree._checks import check_real
-from simtree.metrics.roc import FloatArray, Roc, tpr_at_fpr
+from simtree.metrics.roc import ROUNDING, FloatArray, Roc, tpr_at_fpr
 
 
 class EqualErrorRate(NamedTuple):
@@ -59,8 +59,9 @@ def eer(roc: Roc) -> EqualErrorRate:
     """
     thresholds = thresholds_of(roc)
     fmr, fnmr = det_points(roc)
-    strict = int(np.argmax(fnmr <= fmr))  # the highest threshold with FNMR <= FMR; at the last knot it holds
-    loose = len(fmr) - 1 - int(np.argmax((fnmr >= fmr)[::-1]))  # the lowest with FNMR >= FMR; at the first knot it holds
+    gap = fmr - fnmr  # one minus a rate is rounded, so equal rates may differ a little
+    strict = int(np.argmax(gap >= -ROUNDING))  # the highest threshold with FNMR <= FMR; at the last knot it holds
+    loose = len(fmr) - 1 - int(np.argmax(gap[::-1] <= ROUNDING))  # the lowest with FNMR >= FMR; at the first knot it holds
     k = strict if fmr[strict] + fnmr[strict] <= fmr[loose] + fnmr[loose] else loose
     low, high = sorted((float(fmr[k]), float(fnmr[k])))
     return EqualErrorRate((low + high) / 2, low, high, float(thresholds[k]))

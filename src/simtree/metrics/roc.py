@@ -20,7 +20,7 @@ from simtree._checks import check_pair_labels
 FloatArray = NDArray[np.float64]
 
 # Two rates and their difference are each rounded once: gaps below this are rounding, not a better threshold.
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,7 +383,7 @@ def youden_threshold(roc: Roc) -> float:
     if roc.thresholds is None:
         raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
     benefit = (roc.tpr - roc.fpr)[1:]
-    best = np.flatnonzero(benefit >= benefit.max() - _ROUNDING)[0]
+    best = np.flatnonzero(benefit >= benefit.max() - ROUNDING)[0]
     return float(roc.thresholds[1:][best])
 
 
