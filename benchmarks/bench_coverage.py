@@ -117,10 +117,9 @@ def simulate(runs: int, jobs: int) -> dict[str, object]:
 def make_page(result: dict[str, object]) -> str:
     """The page in Markdown."""
     settings = result["settings"]
-    laws = "\n".join(
-        f"| {name} | {law.people:g} | {law.pairs:g} | {law.goats:g} | {_wolves(law)} |" for name, law in LAWS.items()
-    )
-    parts = [HEAD.format(**settings, laws=laws)]
+    rows = [f"| {name} | {law.people:g} | {law.pairs:g} | {law.goats:g} | {_wolves(law)} |" for name, law in LAWS.items()]
+    known = 196 * (LEVEL * (1 - LEVEL) / settings["runs"]) ** 0.5
+    parts = [HEAD.format(**settings, laws="\n".join(rows), known=known)]
     names = list(result["coverage"][0]["covered"])
     for law in LAWS:
         rows = [row for row in result["coverage"] if row["law"] == law]
@@ -131,6 +130,7 @@ def make_page(result: dict[str, object]) -> str:
             shares = [f"{100 * row['covered'][name]:.1f} %" for row in rows]
             table.append(f"| {name} | {' | '.join(shares)} |")
         parts.append(f"### Law: {law}\n\n" + "\n".join(table))
+    parts.append(_summary(result))
     parts.append(THRESHOLDS.format(**settings))
     table = [
         "| law | people | target | exceeded | refused | median FPR / target | exceeded, pairs as independent |",
@@ -148,6 +148,23 @@ def make_page(result: dict[str, object]) -> str:
     made_with = ", ".join(f"{package} {version}" for package, version in result["versions"].items())
     parts.append(f"*Made with {made_with}.*")
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def outside(result: dict[str, object]) -> list[str]:
+    """Figures that are not covered in 92 to 98 % of the runs, of laws with mild and strong effects, from 50 people up."""
+    return [
+        f"{name} ({row['law']}, {row['people']} people: {100 * share:.1f} %)"
+        for row in result["coverage"]
+        if row["law"] in ("mild", "strong") and row["people"] >= 50
+        for name, share in row["covered"].items()
+        if "binomial" not in name and not 0.92 <= share <= 0.98
+    ]
+
+
+def _summary(result: dict[str, object]) -> str:
+    exceptions = "; ".join(outside(result))
+    but = f", but for: {exceptions}" if exceptions else ""
+    return f"**From 50 people up**, with mild and strong effects, both intervals cover in 92 to 98 % of the runs{but}."
 
 
 def _wolves(law: object) -> str:
