@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -107,6 +107,7 @@ def test_variance_is_unbiased_for_a_two_way_law():
 
 
 @given(st.floats(0, 1), st.floats(1, 1e6), st.integers(1, 200))
+@example(1 - 2**-53, 37.0, 27)
 @settings(deadline=None, max_examples=200)
 def test_intervals_hold_the_rate_and_stay_inside(rate, n, free):
     low, high = wilson_interval(rate, n, free)

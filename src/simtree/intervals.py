@@ -280,7 +280,7 @@ def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, n_free: ArrayLike, 
     middle = (p + square / 2.0) / (1.0 + square)
     half = np.sqrt(square * (p * (1.0 - p) + square / 4.0)) / (1.0 + square)
     low, high = np.where(p <= 0.0, 0.0, middle - half), np.where(p >= 1.0, 1.0, middle + half)
-    return np.stack([np.minimum(low, p), np.maximum(high, p)], axis=-1)
+    return np.stack([np.clip(low, 0.0, p), np.clip(high, p, 1.0)], axis=-1)  # rounding may lead beyond
 
 
 def upper_bound(rate: ArrayLike, n_effective: ArrayLike, confidence: float = 0.95) -> FloatArray:
