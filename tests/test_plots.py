@@ -1,4 +1,4 @@
-"""Displays: one contract for all of them, then what each one draws."""
+"""What each display draws; what all of them must do is in contracts/test_displays.py."""
 
 from __future__ import annotations
 
@@ -13,27 +13,24 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 
-from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree
+from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree, evaluate
 from simtree.metrics import Roc, roc_curve
-from simtree.plots import ExplanationDisplay, PruningDisplay, RocDisplay, TreeDisplay
+from simtree.plots import (
+    CmcDisplay,
+    DetDisplay,
+    ExplanationDisplay,
+    ImportanceDisplay,
+    PruningDisplay,
+    RocDisplay,
+    ScoreHistogramDisplay,
+    ThresholdDisplay,
+    TreeDisplay,
+)
 from simtree.regions import INSIDE, OUTSIDE, AxisRegion
 from simtree.symmetry import CoordinateSet
 from simtree.tree import TreeBuilder
-
-# Every display, with arguments of from_estimator: add yours here.
-DISPLAYS = [
-    pytest.param(TreeDisplay, {}, id="tree"),
-    pytest.param(TreeDisplay, {"max_depth": 1, "feature_names": ["a", "b", "c", "d"]}, id="tree-top"),
-    pytest.param(RocDisplay, {}, id="roc"),
-    pytest.param(RocDisplay, {"log_fpr": True, "knots": False, "name": "a tree"}, id="roc-log"),
-    pytest.param(ExplanationDisplay, {"x": np.zeros(4), "x2": np.ones(4)}, id="explanation"),
-    pytest.param(ExplanationDisplay, {"x": np.zeros(4), "x2": np.ones(4), "max_features": 2}, id="explanation-short"),
-    pytest.param(PruningDisplay, {}, id="pruning"),
-]
-every_display = pytest.mark.parametrize(("display", "arguments"), DISPLAYS)
 
 SPLITTERS = [
     CutSplitter(),
@@ -52,65 +49,6 @@ def _close_figures():
 @pytest.fixture(scope="module")
 def tree(blobs):
     return SimilarityTree(max_depth=5, random_state=0).fit(*blobs)
-
-
-@every_display
-def test_a_display_draws_in_a_new_figure(tree, display, arguments):
-    drawn = display.from_estimator(tree, **arguments)
-    assert isinstance(drawn, display)
-    assert drawn.ax_.figure is drawn.figure_
-    drawn.figure_.canvas.draw()
-
-
-@every_display
-def test_a_display_draws_on_given_axes(tree, display, arguments):
-    figure, axes = plt.subplots(1, 2, layout="constrained")
-    drawn = display.from_estimator(tree, ax=axes[1], **arguments)
-    assert drawn.ax_ is axes[1]
-    assert drawn.figure_ is figure
-    assert not axes[0].has_data()
-    assert plt.get_fignums() == [figure.number]
-    figure.canvas.draw()
-
-
-@every_display
-def test_a_display_draws_in_a_subfigure(tree, display, arguments):
-    part = plt.figure().subfigures(1, 2)[0]
-    drawn = display.from_estimator(tree, ax=part.subplots(), **arguments)
-    assert drawn.figure_ is part
-
-
-@every_display
-def test_a_display_draws_twice(tree, display, arguments):
-    drawn = display.from_estimator(tree, **arguments)
-    first = drawn.ax_
-    again = drawn.plot()
-    assert again is drawn
-    assert drawn.ax_ is not first
-    n_artists = len(first.get_children())
-    assert drawn.plot(first).ax_ is first
-    assert len(first.get_children()) - n_artists <= 2  # a curve and its knots; no second frame
-    drawn.figure_.canvas.draw()
-
-
-@every_display
-def test_a_display_does_not_show(tree, display, arguments, monkeypatch):
-    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("plt.show was called"))
-    display.from_estimator(tree, **arguments)
-
-
-@every_display
-def test_an_unfitted_estimator_is_refused(display, arguments):
-    with pytest.raises(NotFittedError):
-        display.from_estimator(SimilarityTree(), **arguments)
-    assert not plt.get_fignums()
-
-
-@every_display
-def test_without_matplotlib_the_extra_is_named(tree, display, arguments, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'pip install "simtree\[plot\]"'):
-        display.from_estimator(tree, **arguments)
 
 
 @pytest.mark.parametrize("module", ["simtree", "simtree.plots"])
@@ -328,3 +266,91 @@ def test_pruning_lines_are_the_path(tree):
     np.testing.assert_array_equal(drawn.cells_line_.get_ydata()[:-1], path.n_leaves)
     np.testing.assert_array_equal(drawn.line_.get_xdata()[1:-1], path.penalties[1:])
     assert drawn.ax_.lines[-1].get_xdata()[0] == path.penalties[1]
+
+
+# --- displays of an evaluation
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 4)
+    return rng.normal(size=(60, 4))[y] + 0.4 * rng.normal(size=(240, 4)), y
+
+
+@pytest.fixture(scope="module")
+def judged(people):
+    """A tree with a calibrated threshold, and its evaluation on the same held-out people."""
+    X, y = people
+    tree = SimilarityTree(max_depth=6, random_state=0).fit(X[:80], y[:80])
+    tree.calibrate_threshold(X[80:], y[80:], max_fpr=0.1)
+    return tree, evaluate(tree, X[80:], y[80:], n_draws=20)
+
+
+def test_det_curve_has_the_rates_and_a_band_around_them(judged):
+    _, found = judged
+    drawn = DetDisplay(found, name="tree").plot()
+    fmr, fnmr = drawn.line_.get_data()
+    inside = found.roc.fpr > 0
+    np.testing.assert_allclose(np.asarray(fmr)[inside], found.roc.fpr[inside])
+    np.testing.assert_allclose(fnmr, np.maximum(1 - found.roc.tpr, 0.5 / found.n_same))
+    assert drawn.ax_.get_xscale() == drawn.ax_.get_yscale() == "log"
+    assert share_inside(drawn.band_, found.band.fpr, 1 - found.band.tpr) > 0.9
+
+
+def share_inside(band, x, y):
+    """Share of the points of a curve, but for its ends, that lie in a band."""
+    return band.get_path().contains_points(np.column_stack([x, y])[5:-5], radius=1e-6).mean()
+
+
+def test_curves_share_axes(judged):
+    _, found = judged
+    first = DetDisplay(found, name="one").plot()
+    DetDisplay(found, name="two").plot(first.ax_)
+    assert [text.get_text().split(" ")[0] for text in first.ax_.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_roc_band_holds_the_curve(judged):
+    _, found = judged
+    drawn = RocDisplay(found.roc, band=found.band, knots=False).plot()
+    assert share_inside(drawn.band_, found.band.fpr, found.band.tpr) > 0.9
+    assert RocDisplay(found.roc).plot().band_ is None
+
+
+def test_a_band_needs_held_out_data(tree):
+    with pytest.raises(ValueError, match="band=True needs held-out data"):
+        RocDisplay.from_estimator(tree, band=True)
+
+
+def test_cmc_curve(judged):
+    _, found = judged
+    np.testing.assert_array_equal(CmcDisplay(found).plot().line_.get_ydata(), found.cmc)
+    with pytest.raises(ValueError, match="evaluation has no searches"):
+        CmcDisplay.from_predictions([True, False], [2, 1])
+
+
+def test_histograms_are_shares(judged):
+    _, found = judged
+    drawn = ScoreHistogramDisplay(found).plot(threshold=20.0)
+    for area in (drawn.same_, drawn.different_):
+        assert area.get_data().values.sum() == pytest.approx(1.0)
+    assert [text.get_text() for text in drawn.ax_.get_legend().get_texts()] == ["different pairs", "same pairs", "threshold"]
+
+
+def test_the_chosen_threshold_is_marked(judged, people):
+    X, y = people
+    tree, _ = judged
+    drawn = ThresholdDisplay.from_estimator(tree, X[80:], y[80:])
+    labels = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    assert labels == ["true positive rate", "false positive rate", "chosen threshold", "target 0.1"]
+    assert drawn.ax_.lines[-2].get_xdata()[0] == tree.threshold_
+    np.testing.assert_allclose(
+        drawn.tpr_line_.get_ydata(), np.maximum(drawn.evaluation.band.tpr, 0.5 / drawn.evaluation.n_different)
+    )
+
+
+def test_importances_are_sorted_and_summed_up(tree):
+    drawn = ImportanceDisplay.from_estimator(tree, max_features=2)
+    widths = [bar.get_width() for bar in drawn.bars_]
+    assert sum(widths) == pytest.approx(1.0)
+    assert widths[:2] == sorted(tree.feature_importances_, reverse=True)[:2]

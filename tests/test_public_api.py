@@ -17,7 +17,7 @@ FUNCTIONS = [
     obj
     for module in (metrics, datasets, plots)
     for name, obj in vars(module).items()
-    if not name.startswith("_") and callable(obj) and getattr(obj, "__module__", None) == module.__name__
+    if not name.startswith("_") and callable(obj) and getattr(obj, "__module__", "").startswith(module.__name__)
 ]
 
 

@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from simtree.estimators import SimilarityTree
+from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.forest import SimilarityForest
 from simtree.representation import (
     ForestPosterior,
@@ -29,6 +30,7 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "Evaluation",
     "ForestPosterior",
     "GaussianSplitter",
     "KernelDiscriminant",
@@ -40,9 +42,11 @@ __all__ = [
     "SimilarityTree",
     "WithinClassWhitening",
     "__version__",
+    "evaluate",
+    "evaluate_scores",
 ]
 
-_MODULES = ("datasets", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
+_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:

@@ -113,6 +113,15 @@ class PairSampler:
         sampler._order = rows[sampler._order].astype(np.int32)
         return sampler
 
+    def members(self) -> tuple[Index, NDArray[np.int64]]:
+        """Rows sorted by class, and where in them each class starts (and the last ends)."""
+        return self._order, self._starts
+
+    def same_pairs(self) -> IndexPairs:
+        """Each unordered pair of one class once."""
+        first, second = self._all_same()
+        return IndexPairs(first, second, np.ones(len(first), dtype=np.bool_))
+
     def all_pairs(self) -> IndexPairs:
         """Each unordered pair once."""
         return _join(self._all_same(), self._all_different())

@@ -15,14 +15,18 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from simtree._checks import check_integer, check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
+from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
-from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, look_up, stack_pairs
+from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
+from simtree.probability import Calibration, fit_calibration
 from simtree.retrieval import BestRows, plan_search
 from simtree.symmetry import PointPairs
+from simtree.thresholds import Goal, ThresholdReport, choose_threshold
 from simtree.tree import RankTree
 
 # Pairs scored by one thread at a time; also bounds the memory of pairwise_score beyond its result.
@@ -42,6 +46,7 @@ class Similarity(BaseEstimator, ABC):
     n_jobs: int | None
     n_features_in_: int
     threshold_: float
+    threshold_report_: ThresholdReport
 
     @abstractmethod
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
@@ -99,7 +104,109 @@ class Similarity(BaseEstimator, ABC):
         """Accept pairs with a score of at least ``threshold`` from now on."""
         check_is_fitted(self)
         self.threshold_ = check_real("threshold", threshold, -np.inf, np.inf)
+        self.__dict__.pop("threshold_report_", None)
         return self
+
+    def calibrate_threshold(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        strategy: str = "max_tpr",
+        max_fpr: float | None = 1e-3,
+        confidence: float | None = 0.95,
+        min_rate: float | None = None,
+        beta: float = 1.0,
+        pairs: ArrayLike | None = None,
+        identities: ArrayLike | None = None,
+        n_pairs: int | None = MOST_PAIRS,
+    ) -> Self:
+        """Choose ``threshold_`` on data that training has not seen; by default so that the FPR is at most ``max_fpr``.
+
+        Parameters
+        ----------
+        X, y, pairs : array-like
+            Labelled points or pairs, as in `fit`; not those of `fit`.
+        strategy : {"max_tpr", "max_tnr", "accuracy", "f_beta"}, default="max_tpr"
+            ``"max_tpr"``: the highest TPR with FPR <= max_fpr. ``"max_tnr"``: the lowest FPR with a TPR of at least min_rate.
+            ``"accuracy"`` and ``"f_beta"``: where these are highest on the pairs at hand.
+        max_fpr : float, default=1e-3
+            The false positive rate to stay below with new people. If the identities are too few for it, it is refused.
+        confidence : float or None, default=0.95
+            How sure that must be. None: the FPR of the pairs at hand counts, without a guarantee for others.
+        min_rate : float, optional
+            As in metric-learn: the least TNR for "max_tpr" (then without guarantee), the least TPR for "max_tnr".
+        beta : float, default=1.0
+            Of "f_beta": how much more the recall counts than the precision.
+        identities : array-like, optional
+            For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
+            somebody else, and pairs that share a person are taken for independent.
+        n_pairs : int or None, default=5_000_000
+            If there are more pairs, so many are drawn; None uses all.
+
+        Returns
+        -------
+        self
+            ``threshold_report_`` says what was promised and on what grounds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from simtree import SimilarityTree
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat(np.arange(80), 4)
+        >>> X = rng.normal(size=(80, 5))[y] + 0.1 * rng.normal(size=(320, 5))
+        >>> tree = SimilarityTree(max_depth=5, random_state=0).fit(X[:160], y[:160])
+        >>> tree.calibrate_threshold(X[160:], y[160:], max_fpr=0.05).threshold_report_.fpr_bound < 0.05
+        True
+        """
+        goal = Goal(strategy, max_fpr, confidence, min_rate, beta)
+        score, source, units = self._comparisons(X, y, pairs, identities)
+        source = at_most(source, n_pairs, 0) if isinstance(source, PairSampler) else source
+        report = choose_threshold(score, source, units, goal, n_units=len(np.unique(units)))
+        self.threshold_, self.threshold_report_ = report.threshold, report
+        return self
+
+    def calibrate_probability(
+        self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, identities: ArrayLike | None = None
+    ) -> Self:
+        """Learn what scores are worth as evidence, on data that training has not seen; then there is `predict_proba`.
+
+        Takes what `calibrate_threshold` takes. ``calibration_`` holds an increasing function of the score, and its cost (Cllr)
+        before and after, on identities that it was not fitted on. Of many pairs a million are drawn.
+        """
+        score, source, units = self._comparisons(X, y, pairs, identities)
+        index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+        self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
+        return self
+
+    @available_if(lambda model: hasattr(model, "calibration_"))
+    def predict_proba(self, pairs: ArrayLike, X: ArrayLike | None = None, *, prior: float = 0.5) -> NDArray[np.float64]:
+        """Probabilities that pairs are different (first column) and the same (second), after `calibrate_probability`.
+
+        Parameters
+        ----------
+        pairs, X : array-like
+            As in `pair_score`.
+        prior : float, default=0.5
+            Share of same pairs where the probabilities are to hold: far below one half, if one person is looked for among many.
+        """
+        check_real("prior", prior, 0.0, 1.0, open_low=True, open_high=True)
+        same = self.calibration_.probability(self.pair_score(pairs, X), prior)
+        return np.column_stack([1.0 - same, same])
+
+    def _comparisons(
+        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, identities: ArrayLike | None
+    ) -> tuple[Callable[[Any, Any], NDArray[np.float64]], IndexPairs | PairSampler, NDArray[np.int64]]:
+        """A function that scores pairs of rows, the pairs there are, and the identity of each row."""
+        check_is_fitted(self)
+        points, source = self._check_training(X, y, pairs, reset=False)
+        points = self._ready(points)
+        if isinstance(source, PairSampler):
+            units = source.classes
+        else:
+            units = np.arange(len(points)) if identities is None else group_numbers(identities, len(points))
+        return lambda first, second: self._score_blocks(PointPairs(points, points, first, second)), source, units
 
     def pairwise_score(self, A: ArrayLike, B: ArrayLike | None = None) -> NDArray[np.float64]:
         """Score of each row of A with each row of B (of A if None), as a ``(len(A), len(B))`` matrix.
@@ -192,6 +299,8 @@ class Similarity(BaseEstimator, ABC):
     def _all_or_nothing(self) -> Iterator[None]:
         """A fit that fails or is interrupted leaves the estimator as it was."""
         before = dict(vars(self))
+        for name in ("threshold_report_", "calibration_"):  # what was found for another fit
+            self.__dict__.pop(name, None)
         try:
             yield
         except BaseException:

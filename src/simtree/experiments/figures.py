@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from simtree.datasets import make_square_law, make_tree_law, square_law_posterior
 from simtree.estimators import SimilarityTree
-from simtree.experiments.maps import BLUE, ORANGE, draw_map, grid, scatter_kinds
+from simtree.experiments.maps import draw_map, grid, scatter_kinds
 from simtree.experiments.results import Order, RunLog, Values, markdown_table, mean_and_spread, write_figure, write_result
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import PairSampler
-from simtree.plots import FAINT, INK, PALETTE, TreeDisplay
+from simtree.plots import BLUE, FAINT, INK, ORANGE, PALETTE, TreeDisplay
 from simtree.splitters import CartSplitter, CrossSplitter, CutSplitter
 
 Floats = NDArray[np.float64]

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.plots import PALETTE
-
-# Blue and orange are told apart with any colour vision; kinds also differ in the form of their marks.
-BLUE, ORANGE = "#1f6fae", "#d06f00"
+from simtree.plots import BLUE, ORANGE, PALETTE
 
 
 def grid(low: float, high: float, n: int) -> NDArray[np.float64]:

@@ -21,12 +21,12 @@ from sklearn.decomposition import PCA
 
 from simtree.datasets import load_mnist
 from simtree.experiments import peers
-from simtree.experiments.intervals import point_intervals
-from simtree.experiments.maps import BLUE, ORANGE
 from simtree.experiments.results import Order, RunLog, Values, markdown_table, write_figure, write_result
 from simtree.forest import SimilarityForest
+from simtree.intervals import point_intervals
 from simtree.metrics import roc_curve, tpr_at_fpr
 from simtree.pairs import IndexPairs, PairSampler
+from simtree.plots import BLUE, ORANGE
 from simtree.splitters import CartSplitter
 
 NAME = "mnist"

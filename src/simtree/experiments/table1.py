@@ -18,10 +18,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from simtree.datasets import TreeLaw, make_tree_law
 from simtree.estimators import SimilarityTree
-from simtree.experiments.maps import BLUE, ORANGE
 from simtree.experiments.results import Order, RunLog, Values, markdown_table, write_figure, write_result
 from simtree.forest import SimilarityForest
 from simtree.metrics import Roc, roc_curve, roc_l1_distance, roc_sup_distance
+from simtree.plots import BLUE, ORANGE
 from simtree.similarity import Similarity
 from simtree.tree import RankTree
 

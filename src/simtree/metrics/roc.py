@@ -17,23 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._checks import check_pair_labels
 
-__all__ = [
-    "Roc",
-    "auc",
-    "deviation_bound",
-    "partial_auc",
-    "roc_curve",
-    "roc_distance",
-    "roc_l1_distance",
-    "roc_sup_distance",
-    "tpr_at_fpr",
-    "youden_threshold",
-]
-
 FloatArray = NDArray[np.float64]
 
 # Two rates and their difference are each rounded once: gaps below this are rounding, not a better threshold.
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,16 +181,21 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     >>> roc.thresholds.tolist()
     [inf, 3.0, 2.0, 1.0]
     """
-    score = _vector("scores", scores)
-    unusable = np.count_nonzero(~np.isfinite(score))
-    if unusable:
-        raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {score.size}: drop or replace them.")
-    is_same = check_pair_labels("same", same, score.size)
+    score, is_same = check_scores(scores, same)
     from sklearn.metrics import roc_curve as sklearn_roc_curve  # here, because it takes most of the time of an import
 
     # Collinear knots are operating points too: dropping them would make tpr_at_fpr miss some.
     fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
     return Roc(fpr, tpr, thresholds)
+
+
+def check_scores(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Scores as finite floats, and labels of pairs as booleans, of both kinds."""
+    score = _vector("scores", scores)
+    unusable = np.count_nonzero(~np.isfinite(score))
+    if unusable:
+        raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {score.size}: drop or replace them.")
+    return score, check_pair_labels("same", same, score.size)
 
 
 def auc(roc: Roc) -> float:
@@ -391,7 +383,7 @@ def youden_threshold(roc: Roc) -> float:
     if roc.thresholds is None:
         raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
     benefit = (roc.tpr - roc.fpr)[1:]
-    best = np.flatnonzero(benefit >= benefit.max() - _ROUNDING)[0]
+    best = np.flatnonzero(benefit >= benefit.max() - ROUNDING)[0]
     return float(roc.thresholds[1:][best])
 
 

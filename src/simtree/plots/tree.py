@@ -1,7 +1,4 @@
-"""Pictures in scikit-learn's style: a display computes, holds, and draws on any matplotlib axes.
-
-matplotlib is imported when something is drawn, not before: it comes with ``pip install "simtree[plot]"``.
-"""
+"""Pictures of a tree: its cells, its pruning path, what its features say in all and about one pair."""
 
 from __future__ import annotations
 
@@ -17,50 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._checks import check_integer
 from simtree.estimators import SimilarityTree, TreeLearner
 from simtree.explanation import Explanation
-from simtree.metrics import Roc, roc_curve
+from simtree.plots.style import FAINT, FONT_SIZE, INK, PALETTE, Display, shorten
 from simtree.pruning import PruningPath
 from simtree.regions import INSIDE, OUTSIDE, AxisRegion, Region
 from simtree.rules import describe_region, inside_paths
-from simtree.similarity import Similarity
 from simtree.tree import RankTree
-
-__all__ = ["ExplanationDisplay", "PruningDisplay", "RocDisplay", "TreeDisplay"]
-
-# Orange to white to blue: told apart with any colour vision, and light enough for black text.
-PALETTE = ("#e08214", "#fbd9a9", "#f7f7f7", "#b5d5ea", "#4a9bcf")
-INK, FAINT = "#222222", "#666666"
-FONT_SIZE = 9.0
 
 # A level of the tree has height 1: the box of a cell, its test below it, then the edges to its children; the legend is last.
 BOX_WIDTH, BOX_HEIGHT, TEST_BOTTOM, BAR, LEGEND = 0.9, 0.5, 0.75, 0.79, 0.55
 COLUMN_INCHES, LEVEL_INCHES = 1.25, 1.35
 NAME_LENGTHS = (60, 40, 30, 24, 20, 16, 13, 10, 8, 6)
 
-# Log axes: curves have these points besides their knots, and are seen from half the smallest false positive rate on.
-LOG_GRID = np.geomspace(1e-9, 1.0, 500)
-FIRST_VIEW = 1e-2
-CHANCE = "chance"
-MANY_KNOTS = 64
 
-
-class _Display:
-    """What displays have in common: the axes they were last drawn on."""
-
-    ax_: Any
-    figure_: Any
-
-    def _take_axes(self, ax: Any, **new_figure: Any) -> Any:
-        """Draw on ``ax`` from now on, or on the axes of a new figure."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError('Plots need matplotlib; install it with: pip install "simtree[plot]"') from error
-        self.ax_ = plt.subplots(**new_figure)[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        return self.ax_
-
-
-class TreeDisplay(_Display):
+class TreeDisplay(Display):
     """The top of a similarity tree: its cells level by level, the most similar on the left.
 
     A cell has its name in the paper, ``C_{d,k}``, its numbers of training pairs and, at the end, its score ``2^D (1 - k/2^d)``.
@@ -238,7 +204,7 @@ class TreeDisplay(_Display):
         names = self.feature_names
         features = [f"x{j}" for j in range(self.tree.pair_map.n_features)] if names is None else list(map(str, names))
         for length in NAME_LENGTHS if isinstance(test, AxisRegion) else NAME_LENGTHS[:6]:
-            labels = self.tree.pair_map.names([_shorten(name, length) for name in features])
+            labels = self.tree.pair_map.names([shorten(name, length) for name in features])
             rule = " ".join(describe_region(test, labels)[0].replace("<=", "≤").replace(">=", "≥").split())
             yield rule + note
             if n_lines == 2:
@@ -247,133 +213,7 @@ class TreeDisplay(_Display):
             yield textwrap.fill(rule, length, max_lines=n_lines, placeholder=" …", break_on_hyphens=False) + note
 
 
-class RocDisplay(_Display):
-    """A ROC curve: which share of same pairs is found, at which share of different pairs let through.
-
-    Parameters
-    ----------
-    roc : Roc
-        The curve.
-    knots : bool, default=True
-        Mark the knots: what a threshold can reach. Where they are dense, some of them.
-    name : str, optional
-        Stands in the legend, before the AUC.
-
-    Attributes
-    ----------
-    ax_, figure_, line_, knots_, chance_
-        Where the curve was last drawn, its line, its marks (or None), and the chance line, which curves on one axes share.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> display = RocDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1], name="by hand")
-    >>> display.line_.get_label()
-    'by hand (AUC = 0.875)'
-    """
-
-    def __init__(self, roc: Roc, *, knots: bool = True, name: str | None = None) -> None:
-        self.roc = roc
-        self.knots = knots
-        self.name = name
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Similarity,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        pairs: ArrayLike | None = None,
-        knots: bool = True,
-        log_fpr: bool = False,
-        name: str | None = None,
-        ax: Any = None,
-        **line_kwargs: Any,
-    ) -> Self:
-        """Draw the training curve of a fitted similarity, or its curve on other data.
-
-        Parameters
-        ----------
-        estimator : SimilarityTree
-            Fitted.
-        X, y, pairs : array-like, optional
-            Held-out data, as ``estimator.score`` takes it. Without, the curve of the training pairs is drawn.
-        knots, log_fpr, name, ax, **line_kwargs
-            As in `RocDisplay` and `plot`; the name is by default the class of the estimator.
-        """
-        check_is_fitted(estimator)
-        given = [key for key, value in (("X", X), ("y", y), ("pairs", pairs)) if value is not None]
-        if given and (X is None or y is None):
-            raise ValueError(f"Only {' and '.join(given)} was given; give X and y, or neither for the training curve.")
-        if X is None or y is None:
-            roc, default = estimator.roc_, f"{type(estimator).__name__} in training"
-        else:
-            roc, default = estimator._roc_on(X, y, pairs), type(estimator).__name__
-        return cls(roc, knots=knots, name=default if name is None else name).plot(ax, log_fpr=log_fpr, **line_kwargs)
-
-    @classmethod
-    def from_predictions(
-        cls, same: ArrayLike, scores: ArrayLike, *, knots: bool = False, name: str | None = None, ax: Any = None, **kwargs: Any
-    ) -> Self:
-        """Draw the curve of any scores of pairs; ``same`` says which belong together. The rest is as in `from_estimator`."""
-        return cls(roc_curve(scores, same), knots=knots, name=name).plot(ax, **kwargs)
-
-    def plot(self, ax: Any = None, *, log_fpr: bool = False, **line_kwargs: Any) -> Self:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw, perhaps beside other curves; a new figure by default.
-        log_fpr : bool, default=False
-            Logarithmic false positive rates, down to half the smallest one that occurs. Axes that are logarithmic stay so.
-        **line_kwargs
-            For the line of the curve, as in ``ax.plot``.
-        """
-        ax = self._take_axes(ax, figsize=(5.6, 4.6), layout="constrained")
-        log = log_fpr or ax.get_xscale() == "log"
-        fpr, tpr = self._log_points() if log else (self.roc.fpr, self.roc.tpr)
-        area = f"AUC = {self.roc.auc():.3f}"
-        line_kwargs = {"label": area if self.name is None else f"{self.name} ({area})", **line_kwargs}
-        self._draw_frame(log)
-        (self.line_,) = ax.plot(fpr, tpr, **line_kwargs)
-        self.knots_ = None
-        if self.knots:
-            shown = self.roc.fpr > 0.0 if log else slice(None)
-            every = 0.02 if self.roc.fpr.size > MANY_KNOTS else None
-            style = {"marker": "o", "ms": 3.5, "ls": "none", "color": self.line_.get_color(), "markevery": every}
-            (self.knots_,) = ax.plot(self.roc.fpr[shown], self.roc.tpr[shown], label="_knots", **style)
-        handles, labels = zip(
-            *sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: entry[1] == CHANCE), strict=True
-        )
-        ax.legend(handles, labels, loc="upper left" if log else "lower right", frameon=False)
-        return self
-
-    def _log_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The curve without its points at zero, and with points between its knots: straight lines are bent on a log axis."""
-        positive = self.roc.fpr > 0.0
-        fpr = np.concatenate([LOG_GRID, self.roc.fpr[positive]])
-        tpr = np.concatenate([self.roc.at(LOG_GRID), self.roc.tpr[positive]])
-        order = np.lexsort((tpr, fpr))
-        return fpr[order], tpr[order]
-
-    def _draw_frame(self, log: bool) -> None:
-        """Scales, labels and the chance line; curves drawn before stay in view."""
-        ax, left, right, diagonal = self.ax_, -0.01, 1.01, np.array([0.0, 1.0])
-        before = [line for line in ax.lines if line.get_gid() == CHANCE]
-        if log:
-            seen = ax.get_xlim()[0] if before and ax.get_xscale() == "log" else FIRST_VIEW
-            left, right, diagonal = min(seen, float(self.roc.fpr[self.roc.fpr > 0.0].min()) / 2), 1.0, LOG_GRID
-            ax.set_xscale("log")
-        self.chance_ = before[0] if before else ax.plot([], [], color=FAINT, ls=":", lw=1.2, label=CHANCE, gid=CHANCE)[0]
-        self.chance_.set_data(diagonal, diagonal)
-        ax.set(xlim=(left, right), ylim=(-0.01, 1.01), xlabel="False positive rate", ylabel="True positive rate")
-        ax.grid(visible=True, alpha=0.25, lw=0.6)
-
-
-class ExplanationDisplay(_Display):
+class ExplanationDisplay(Display):
     """What each feature added to the score of a pair, as bars: to the right for alike, to the left for unlike.
 
     Parameters
@@ -434,7 +274,7 @@ class ExplanationDisplay(_Display):
         why = self.explanation
         shown, rest = np.split(why.order(), [self.max_features])
         added = why.contributions[shown]
-        labels = [f"{_shorten(why.feature_names[j], 30)}: {why.x[j]:.4g}, {why.x2[j]:.4g}" for j in shown]
+        labels = [f"{shorten(why.feature_names[j], 30)}: {why.x[j]:.4g}, {why.x2[j]:.4g}" for j in shown]
         if len(rest):
             added = np.append(added, why.contributions[rest].sum())
             labels.append(f"{len(rest)} more features")
@@ -449,7 +289,7 @@ class ExplanationDisplay(_Display):
         return self
 
 
-class PruningDisplay(_Display):
+class PruningDisplay(Display):
     """Training AUC and number of terminal cells of the nested subtrees of a tree, against the penalty.
 
     Parameters
@@ -503,6 +343,81 @@ class PruningDisplay(_Display):
         return self
 
 
+class ImportanceDisplay(Display):
+    """Share of each feature in what a similarity learned, as bars.
+
+    Parameters
+    ----------
+    importances : array of shape (n_features,)
+        ``feature_importances_`` of a fitted similarity.
+    feature_names : sequence of str, optional
+        Names of the features; x0, x1, ... by default.
+    max_features : int, default=15
+        How many features are shown, the most important ones; the others are summed up in one bar.
+
+    Attributes
+    ----------
+    ax_, figure_, bars_
+        Where it was last drawn, and the bars.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> display = ImportanceDisplay(np.array([0.2, 0.7, 0.1]), max_features=2).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['x1', 'x0', '1 more feature']
+    """
+
+    def __init__(self, importances: ArrayLike, *, feature_names: Sequence[str] | None = None, max_features: int = 15) -> None:
+        check_integer("max_features", max_features, 1)
+        self.importances = np.asarray(importances, dtype=np.float64)
+        self.feature_names = feature_names
+        self.max_features = max_features
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: TreeLearner,
+        *,
+        feature_names: Sequence[str] | None = None,
+        max_features: int = 15,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the importances of a fitted similarity.
+
+        Parameters
+        ----------
+        estimator : SimilarityTree or SimilarityForest
+            Fitted.
+        feature_names, max_features, ax
+            As in `ImportanceDisplay` and `plot`; names are by default those of the data frame that was fitted.
+        """
+        check_is_fitted(estimator)
+        names = estimator._names(feature_names)
+        return cls(estimator.feature_importances_, feature_names=names, max_features=max_features).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the bars on ``ax``, which is cleared, or in a new figure."""
+        names = self.feature_names or [f"x{j}" for j in range(len(self.importances))]
+        shown, rest = np.split(np.argsort(-self.importances, kind="stable"), [self.max_features])
+        shares, labels = self.importances[shown], [shorten(str(names[j]), 30) for j in shown]
+        if len(rest):
+            shares = np.append(shares, self.importances[rest].sum())
+            labels.append(f"{len(rest)} more feature{'s' if len(rest) > 1 else ''}")
+        ax = self._take_axes(ax, figsize=(5.6, 1.0 + 0.28 * len(labels)), layout="constrained")
+        ax.clear()
+        place = np.arange(len(labels))
+        colours = [PALETTE[-1]] * len(shown) + [PALETTE[3]] * (len(labels) - len(shown))
+        self.bars_ = ax.barh(place, shares, color=colours)
+        ax.set_yticks(place, labels)
+        ax.invert_yaxis()
+        ax.set(xlabel="share of the AUC gain of all splits")
+        ax.grid(visible=True, axis="x", alpha=0.25, lw=0.6)
+        ax.set_axisbelow(True)
+        return self
+
+
 def _main_test(region: Region) -> tuple[Region, int]:
     """The test of an axis region that lowers impurity most, as a region of its own, and how many tests there are besides.
 
@@ -518,8 +433,3 @@ def _main_test(region: Region) -> tuple[Region, int]:
     one = slice(best, best + 1)
     test_alone = AxisRegion(region.coordinate[one], region.threshold[one], if_le, if_gt, region.decrease[one])
     return test_alone, len(region.coordinate) - 1
-
-
-def _shorten(name: str, length: int) -> str:
-    """A name with its middle left out, if it is longer."""
-    return name if len(name) <= length else f"{name[: length // 2]}…{name[-((length - 1) // 2) :]}"

@@ -1,0 +1,61 @@
+"""Figures of pair scores, as pure functions of arrays: ROC curves, error rates, identification, evidence.
+
+Ties are grouped everywhere, and a rate at a target is one that a threshold reaches with *at most* the target, never the
+nearest one. A pair is accepted iff its score is at least the threshold.
+"""
+
+from simtree.metrics.evidence import cllr, d_prime, min_cllr, monotone_llr
+from simtree.metrics.identification import Searches, cmc, fnir_at_fpir, searches
+from simtree.metrics.rates import (
+    EqualErrorRate,
+    det_points,
+    eer,
+    fnmr_at_fmr,
+    n_for_rate,
+    threshold_at_fmr,
+    zero_fmr,
+    zero_fnmr,
+)
+from simtree.metrics.roc import (
+    FloatArray,
+    Roc,
+    auc,
+    deviation_bound,
+    partial_auc,
+    roc_curve,
+    roc_distance,
+    roc_l1_distance,
+    roc_sup_distance,
+    tpr_at_fpr,
+    youden_threshold,
+)
+
+__all__ = [
+    "EqualErrorRate",
+    "FloatArray",
+    "Roc",
+    "Searches",
+    "auc",
+    "cllr",
+    "cmc",
+    "d_prime",
+    "det_points",
+    "deviation_bound",
+    "eer",
+    "fnir_at_fpir",
+    "fnmr_at_fmr",
+    "min_cllr",
+    "monotone_llr",
+    "n_for_rate",
+    "partial_auc",
+    "roc_curve",
+    "roc_distance",
+    "roc_l1_distance",
+    "roc_sup_distance",
+    "searches",
+    "threshold_at_fmr",
+    "tpr_at_fpr",
+    "youden_threshold",
+    "zero_fmr",
+    "zero_fnmr",
+]
