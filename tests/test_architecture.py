@@ -21,7 +21,7 @@ ROWS = [
     {"splitters"},
     {"grower", "rules", "pruning", "persistence", "retrieval", "thresholds", "probability"},
     {"similarity", "bagging", "explanation", "folds", "represented"},
-    {"representation", "estimators"},
+    {"representation", "estimators", "plain"},
     {"forest"},
     {"auto", "evaluation"},
     {"plots"},

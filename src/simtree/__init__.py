@@ -3,9 +3,11 @@
 import importlib
 from typing import Any
 
+from simtree.auto import AutoSimilarity
 from simtree.estimators import SimilarityTree
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.forest import SimilarityForest
+from simtree.plain import PlainSimilarity
 from simtree.representation import (
     ForestPosterior,
     KernelDiscriminant,
@@ -26,6 +28,7 @@ from simtree.splitters import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "AutoSimilarity",
     "CartSplitter",
     "ClassifierSplitter",
     "CrossSplitter",
@@ -37,6 +40,7 @@ __all__ = [
     "LandmarkFeatures",
     "LinearSplitter",
     "ObliqueCartSplitter",
+    "PlainSimilarity",
     "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",

@@ -310,10 +310,12 @@ class Similarity(BaseEstimator, ABC):
 
     def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
         """ROC curve on labelled points or on pairs."""
-        points, index = self._check_training(X, y, pairs, reset=False)
-        points = self._ready(points)
-        if isinstance(index, PairSampler):
-            index = index.draw(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        points, source = self._check_training(X, y, pairs, reset=False)
+        return self._roc_of(self._ready(points), source)
+
+    def _roc_of(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> Roc:
+        """ROC curve on pairs of ready points."""
+        index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
         scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
         return roc_curve(scores, index.same)
 
