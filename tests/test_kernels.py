@@ -87,17 +87,23 @@ def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng
 
 @pytest.mark.parametrize("n_features", [1, 3, 4, 9])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_whole_pairs_of_a_query_side_by_side_are_the_same_bit_for_bit(rng, n_features, dtype):
-    X = np.concatenate([rng.normal(size=(30, n_features)), np.zeros((1, n_features)), np.full((1, n_features), 1e200)])
+@pytest.mark.parametrize("step", [1e-14, 0.1])
+def test_codes_of_whole_pairs_are_those_of_their_exact_values(rng, n_features, dtype, step):
+    """Also where values are huge, nearly nothing or zero, and where the steps of the grid are as small as errors."""
+    X = rng.normal(size=(36, n_features))
+    X[30:] = np.array([0.0, 1e200, -1e200, 1e-200, 1e-320, 1e30])[:, None]
     with np.errstate(over="ignore"):  # 1e200 is infinite in single precision
         X = np.nan_to_num(X.astype(dtype))
-    columns, lengths, sums, values = np.ascontiguousarray(X.T, float), np.empty(32), np.empty((4, 32)), np.empty(32)
-    coordinates.fill_lengths(columns, n_features, sums, lengths)
-    for query in X[[0, 7, 30, 31]]:
-        for kind in range(4):
-            expected = [coordinates.whole_value(kind, query, row, n_features) for row in X]
-            coordinates.fill_whole_of_columns(kind, query, columns, lengths, n_features, sums, values)
-            np.testing.assert_array_equal(values, expected)
+    kinds = np.array([3, 0, 2, 1])
+    trees = nearest.Trees(None, np.zeros(0), np.zeros(0), kinds, n_features)
+    for query in X[[0, 7, *range(30, 36)]]:
+        exact = np.array([[coordinates.whole_value(kind, query, row, n_features) for row in X] for kind in kinds])
+        low = np.concatenate([np.zeros(2), exact[:, 5] - 100 * step])
+        grid = nearest.Grid(low, np.full(6, 1.0 / step))
+        codes = np.zeros((6, 40), np.uint8)
+        nearest.fill_whole_codes(query, X, 2, 36, grid, codes=codes, trees=trees, sums=np.empty((4, 40)))
+        expected = [[nearest.code_of(value, grid.low[2 + k], 1.0 / step) for value in exact[k, 2:]] for k in range(4)]
+        np.testing.assert_array_equal(codes[2:, :34], expected)
 
 
 def test_what_overflows_stays_a_number():

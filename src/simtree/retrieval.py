@@ -34,9 +34,9 @@ GROUP_BYTES = 1 << 26
 # it lowers the bound of a pair, on average over a sample of the pairs.
 PRICES = (2e-3, 1.2e-4)
 # One pair of so many is in the sample, but at least and at most so many.
-SAMPLE_SHARE, SAMPLE_SIZES = 200, (500, 2000)
+SAMPLE_SHARE, SAMPLE_SIZES = 200, (250, 2000)
 # Rows that the grid of codes is made from.
-GRID_ROWS = 1000
+GRID_ROWS = 500
 
 PairScore = Callable[[PointPairs], NDArray[np.float64]]
 Values = NDArray[np.float64]

@@ -8,7 +8,7 @@ two points change places. All arithmetic is in float64, also for float32 rows.
 
 import numpy as np
 
-from simtree._kernels.compilation import kernel
+from simtree._kernels.compilation import any_order_kernel, kernel
 
 ABS_DIFF = 0
 SUM = 1
@@ -120,41 +120,23 @@ def whole_of_sum(kind, total, norms):
     return 0.0 if np.isnan(value) else min(max(value, -GREATEST), GREATEST)
 
 
-@kernel
-def fill_lengths(columns, n_features, sums, lengths):
-    """OUT ``lengths[i]``: the length of row i of a matrix given by columns; ``sums`` is work space for four sums a row."""
-    sums[:] = 0.0
-    for f in range(n_features):
-        column, total = columns[f], sums[f % 4 if f < n_features - n_features % 4 else 0]
-        for i in range(lengths.shape[0]):
-            total[i] += column[i] * column[i]
-    for i in range(lengths.shape[0]):
-        lengths[i] = np.sqrt((sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i]))
+@any_order_kernel
+def fill_sums(query, X, start, stop, n_features, sums):
+    """OUT ``sums[kind, i]``: what `whole_value` of that kind is made from for the query and row start + i of X, nearly.
 
-
-@kernel
-def fill_whole_of_columns(kind, query, columns, lengths, n_features, sums, values):
-    """OUT ``values[i]``: what `whole_value` gives for the query and row i of a matrix given by columns.
-
-    The four sums of each row are those of `dot`, so the result is the same; but many rows are added up side by side.
+    Added up in any order, so not the same to the last bit. Row COSINE, whose sum is that of DOT, has the square of X's row.
     """
-    sums[:] = 0.0
-    for f in range(n_features):
-        column, q = columns[f], np.float64(query[f])
-        total = sums[f % 4 if f < n_features - n_features % 4 else 0]
-        if kind == EUCLIDEAN:
-            for i in range(values.shape[0]):
-                total[i] += (column[i] - q) * (column[i] - q)
-        elif kind == MANHATTAN:
-            for i in range(values.shape[0]):
-                total[i] += abs(column[i] - q)
-        else:
-            for i in range(values.shape[0]):
-                total[i] += column[i] * q
-    length = np.sqrt(dot(query, query, n_features))
-    for i in range(values.shape[0]):
-        total_of_row = (sums[0, i] + sums[1, i]) + (sums[2, i] + sums[3, i])
-        values[i] = whole_of_sum(kind, total_of_row, length * lengths[i])
+    for i in range(stop - start):
+        row = X[start + i]
+        product, square, squared_distance, distance = 0.0, 0.0, 0.0, 0.0
+        for f in range(n_features):
+            value = np.float64(row[f])
+            difference = value - query[f]
+            product += value * query[f]
+            square += value * value
+            squared_distance += difference * difference
+            distance += abs(difference)
+        sums[DOT, i], sums[COSINE, i], sums[EUCLIDEAN, i], sums[MANHATTAN, i] = product, square, squared_distance, distance
 
 
 @kernel

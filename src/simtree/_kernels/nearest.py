@@ -25,14 +25,17 @@ import numpy as np
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import (
     ABS_DIFF,
+    COSINE,
+    DOT,
     GREATEST,
     MAX,
     MIN,
     PRODUCT,
     SUM,
-    fill_lengths,
-    fill_whole_of_columns,
+    dot,
+    fill_sums,
     pair_value,
+    whole_of_sum,
     whole_value,
 )
 from simtree._kernels.route import Nodes, walk
@@ -45,12 +48,10 @@ STRIDE = WIDTH + 64
 VECTOR = 128
 # Values of cells as bytes.
 TOP = 255
-# The highest code; 255 is the code of no row, so [255, 255] is an empty range of codes.
-LAST_CODE = 254
+# The highest code; that of no row is one more, so a range of it alone is an empty range of codes.
+LAST_CODE, NO_CODE = 254, 255
 # Fewer rows than this skip the later steps on codes, which cost as much for one row as for a hundred.
 MANY = 64
-# Rows whose coordinates of the whole pair are computed side by side; divides WIDTH.
-TILE = 64
 # Rows that are walked down the trees together.
 TOGETHER = 64
 # So many rows near the query are scored first, if twice the number wanted is not more.
@@ -105,13 +106,6 @@ class Levels(NamedTuple):
     base: np.ndarray
     step: float
     margin: float
-
-
-class Numbers(NamedTuple):
-    """Rows of a block as numbers, tile by tile: ``columns[t, f, i]`` is feature f of row t * TILE + i; and their lengths."""
-
-    columns: np.ndarray
-    lengths: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -243,28 +237,33 @@ def fill_codes(X, start, stop, grid, codes):
 
 
 @kernel
-def fill_columns(X, start, stop, trees, block):
-    """OUT ``block``: the features of rows start to stop of X, and the lengths of these rows."""
-    for i in range(stop - start):
-        for f in range(trees.n_features):
-            block.columns[i // TILE, f, i % TILE] = X[start + i, f]
-    sums = np.empty((4, TILE))
-    for t in range(block.columns.shape[0]):
-        fill_lengths(block.columns[t], trees.n_features, sums, block.lengths[t])
+def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
+    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and of rows start to stop of X.
 
-
-@kernel
-def fill_whole_codes(query, block, grid, trees, codes):
-    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and the rows of a block."""
+    Sums are taken in whatever order is fast. Where the error that this makes might change the code, the value itself, as the
+    trees see it, is computed. ``sums`` is work space.
+    """
+    n = trees.n_features
     n_columns = codes.shape[0] - trees.whole_kinds.shape[0]
-    values, sums = np.empty(TILE), np.empty((4, TILE))
-    for t in range(block.columns.shape[0]):
-        for k in range(trees.whole_kinds.shape[0]):
-            kind = trees.whole_kinds[k]
-            fill_whole_of_columns(kind, query, block.columns[t], block.lengths[t], trees.n_features, sums, values)
-            low, scale, column = grid.low[n_columns + k], grid.scale[n_columns + k], codes[n_columns + k]
-            for i in range(TILE):
-                column[t * TILE + i] = code_of(values[i], low, scale)
+    fill_sums(query.astype(np.float64), X, start, stop, n, sums)
+    length = np.sqrt(dot(query, query, n))
+    for k in range(trees.whole_kinds.shape[0]):
+        kind, column = trees.whole_kinds[k], codes[n_columns + k]
+        low, scale = grid.low[n_columns + k], grid.scale[n_columns + k]
+        of_kind, square = sums[DOT if kind == COSINE else kind], sums[COSINE]
+        angular = kind in (DOT, COSINE)
+        for i in range(stop - start):
+            norms = length * np.sqrt(square[i])
+            value = whole_of_sum(kind, of_kind[i], norms)
+            # Away from overflow and underflow an error is a small part of this.
+            size = 1.0 if kind == COSINE else norms if kind == DOT else value
+            known = (2.0**-400 < norms < 2.0**400) if angular else of_kind[i] < 2.0**800
+            error = (n + 4) * 2.0**-50 * size + 2.0**-500
+            below, above = code_of(value - error, low, scale), code_of(value + error, low, scale)
+            column[i] = below if known and below == above else NO_CODE
+        for i in range(stop - start):
+            if column[i] == NO_CODE:
+                column[i] = code_of(whole_value(kind, query, X[start + i], n), low, scale)
 
 
 @kernel
@@ -301,10 +300,9 @@ def fill_ranges(query, tests, grid, ranges):
         else:  # the row's own number, or that of the whole pair, decides
             may_last = int(code_of(t, low, scale))
             must_last = may_last - 1
-        empty = LAST_CODE + 1
-        ranges[r, 0] = may_first if may_first <= may_last else empty
+        ranges[r, 0] = may_first if may_first <= may_last else NO_CODE
         ranges[r, 1] = may_last - may_first if may_first <= may_last else 0
-        ranges[r, 2] = must_first if must_first <= must_last else empty
+        ranges[r, 2] = must_first if must_first <= must_last else NO_CODE
         ranges[r, 3] = must_last - must_first if must_first <= must_last else 0
 
 
@@ -495,20 +493,17 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
     waiting = room_for_rows(n_queries, n_columns, n_trees, 2 * STRIDE)
     n_waiting = np.zeros(n_queries, dtype=np.int64)
     levels_of_block = np.empty((n_trees, STRIDE), dtype=np.uint8)
-    n_tiles = WIDTH // TILE if trees.whole_kinds.shape[0] > 0 else 0
-    numbers = Numbers(np.zeros((n_tiles, trees.n_features, TILE)), np.zeros((n_tiles, TILE)))
+    sums = np.empty((4, WIDTH))
     bound, row = np.empty(STRIDE, dtype=np.int32), np.empty(STRIDE, dtype=np.int32)
     for b in range(n_blocks):
         begin = start + b * WIDTH
         n_block = min(WIDTH, stop - begin)
         block = Rows(codes[b], levels_of_block, bound, row)
-        if trees.whole_kinds.shape[0] > 0:
-            fill_columns(gallery, begin, begin + n_block, trees, numbers)
         for i in range(n_block):
             row[i] = begin + i
         for q in range(n_queries):
             if trees.whole_kinds.shape[0] > 0:
-                fill_whole_codes(queries[q], numbers, grid, trees, codes[b])
+                fill_whole_codes(queries[q], gallery, begin, begin + n_block, grid, trees, sums, codes[b])
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
