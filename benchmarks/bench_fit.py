@@ -51,7 +51,7 @@ class Size:
 
 
 FULL = Size((100_000, 1_000_000, 10_000_000), {"mnist": 44, "keystroke": 40}, 100_000, 500_000)
-MEDIUM = Size((5_000, 50_000, 200_000), {"mnist": 10, "keystroke": 10}, 10_000, 100_000)
+MEDIUM = Size((5_000, 20_000, 50_000), {"mnist": 10, "keystroke": 10}, 5_000, 50_000, n_trees_of_peers=40, oblique_trees=8)
 TINY = Size((500, 1_000, 2_000), {"mnist": 3, "keystroke": 3}, 500, 2_000, depth=3, n_trees_of_peers=3, oblique_trees=2)
 SIZES = {"full": FULL, "quick": MEDIUM, "tiny": TINY}
 

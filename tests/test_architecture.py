@@ -21,7 +21,7 @@ ROWS = [
     {"splitters"},
     {"grower", "rules", "pruning", "persistence", "retrieval", "thresholds", "probability"},
     {"similarity", "bagging", "explanation", "folds", "represented"},
-    {"representation", "estimators", "plain"},
+    {"representation", "estimators", "plain", "voting"},
     {"forest"},
     {"auto", "evaluation"},
     {"plots"},

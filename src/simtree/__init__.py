@@ -24,6 +24,7 @@ from simtree.splitters import (
     LinearSplitter,
     ObliqueCartSplitter,
 )
+from simtree.voting import VotingSimilarity
 
 __version__ = "0.1.0.dev0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",
+    "VotingSimilarity",
     "WithinClassWhitening",
     "__version__",
     "evaluate",

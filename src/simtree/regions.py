@@ -15,7 +15,7 @@ from simtree._kernels.cart import INSIDE, OUTSIDE
 from simtree._kernels.coordinates import linear_values, quadratic_values
 from simtree._kernels.points import fill_products
 from simtree._kernels.route import Nodes, route_pairs
-from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs, with_products
+from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs, occurring, with_products
 
 __all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "ObliqueRegion", "OpaqueRegion", "QuadraticRegion", "Region"]
 
@@ -191,14 +191,14 @@ class QuadraticRegion:
         self, points: NDArray[Any], rows: NDArray[np.int32]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
         """E y and u(y) of the points that occur, and their new row numbers."""
-        used, numbers = np.unique(rows, return_inverse=True)
-        centred = points[used][:, self.features].astype(np.float64) - self.centre
+        used, numbers = occurring(points, rows)
+        centred = used[:, self.features].astype(np.float64) - self.centre
         products, squares, own, line = (np.empty((len(used), n)) for n in (len(self.cross), len(self.own), 1, 1))
         fill_products(centred, np.ascontiguousarray(self.cross_directions.T), products)
         fill_products(centred, np.ascontiguousarray(self.own_directions.T), squares)
         fill_products(squares**2, self.own[:, None], own)
         fill_products(centred, self.linear[:, None], line)
-        return products, (own + line)[:, 0], numbers.astype(np.int32)
+        return products, (own + line)[:, 0], numbers
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
         """The shares given by the splitter."""
@@ -239,7 +239,6 @@ def _with_products(
     points: NDArray[Any], rows: NDArray[np.int32], directions: NDArray[np.float64]
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The points that occur, with their products with the directions as last columns, and their new row numbers."""
-    used, numbers = np.unique(rows, return_inverse=True)
-    occurring = points[used]
-    features = np.ascontiguousarray(occurring[:, : directions.shape[1]])
-    return with_products(occurring, features, directions), numbers.astype(np.int32)
+    used, numbers = occurring(points, rows)
+    features = np.ascontiguousarray(used[:, : directions.shape[1]])
+    return with_products(used, features, directions), numbers

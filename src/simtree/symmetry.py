@@ -233,6 +233,12 @@ def with_products(rows: NDArray[Any], points: NDArray[Any], directions: NDArray[
     return np.hstack([rows, products.astype(rows.dtype)])
 
 
+def occurring(points: NDArray[Any], rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The points that occur among some row numbers, and the numbers they have there."""
+    used, numbers = np.unique(rows, return_inverse=True)
+    return points[used], numbers.astype(np.int32)
+
+
 def pair_features(
     pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum"), *, directions: ArrayLike | None = None
 ) -> NDArray[np.float64]:

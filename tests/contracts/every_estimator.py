@@ -7,7 +7,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from simtree import ClassifierSplitter, GaussianSplitter, LinearSplitter, ObliqueCartSplitter, SimilarityForest, SimilarityTree
+from simtree import (
+    AutoSimilarity,
+    ClassifierSplitter,
+    GaussianSplitter,
+    LinearSplitter,
+    ObliqueCartSplitter,
+    PlainSimilarity,
+    QuantileMargins,
+    SimilarityForest,
+    SimilarityTree,
+    VotingSimilarity,
+)
 
 TREES = {
     "tree": SimilarityTree(max_depth=6, n_pairs=2000, random_state=0),
@@ -68,6 +79,12 @@ FORESTS = {
     ),
 }
 ESTIMATORS = TREES | FORESTS
+# What scores pairs in other ways.
+OTHERS = {
+    "plain": PlainSimilarity(metric="euclidean", representation=QuantileMargins()),
+    "voting": VotingSimilarity([("plain", PlainSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]),
+    "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
+}
 
 
 def looks_at_single_features(estimator):

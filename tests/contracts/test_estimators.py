@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from every_estimator import ESTIMATORS, TREES, looks_at_single_features
+from every_estimator import ESTIMATORS, OTHERS, TREES, looks_at_single_features
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN
 from sklearn.exceptions import NotFittedError
@@ -33,11 +33,16 @@ def estimator(request):
 
 @pytest.fixture(scope="module")
 def _fitted(blobs):
-    return {name: clone(estimator).fit(*blobs) for name, estimator in ESTIMATORS.items()}
+    return {name: clone(estimator).fit(*blobs) for name, estimator in (ESTIMATORS | OTHERS).items()}
+
+
+@pytest.fixture(params=sorted(ESTIMATORS | OTHERS))
+def fitted(request, _fitted):
+    return _fitted[request.param]
 
 
 @pytest.fixture(params=sorted(ESTIMATORS))
-def fitted(request, _fitted):
+def fitted_learner(request, _fitted):
     return _fitted[request.param]
 
 
@@ -75,7 +80,7 @@ def test_pairwise_in_several_blocks_and_threads(fitted, rng, monkeypatch):
     monkeypatch.setattr("simtree.similarity.BLOCK", 64)
     np.testing.assert_array_equal(fitted.pairwise_score(A, B), whole)
     many = clone(fitted).set_params(n_jobs=2)
-    many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+    many.__dict__.update({name: value for name, value in vars(fitted).items() if name not in fitted.get_params()})
     np.testing.assert_array_equal(many.pairwise_score(A, B), whole)
 
 
@@ -122,7 +127,7 @@ def test_top_k_in_several_parts_and_threads(fitted, gallery, new_pairs, monkeypa
     for name, small in SMALL_PARTS.items():
         monkeypatch.setattr(f"simtree.retrieval.{name}", small)
     many = clone(fitted).set_params(n_jobs=2)
-    many.__dict__.update({k: v for k, v in vars(fitted).items() if k.endswith("_")})
+    many.__dict__.update({name: value for name, value in vars(fitted).items() if name not in fitted.get_params()})
     for model in (fitted, many):
         for one, other in zip(model.top_k(new_pairs[:20, 0], gallery), whole, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -260,18 +265,20 @@ def test_distance_is_what_is_left_of_the_score(fitted, new_pairs):
     assert [metric(u, v) for u, v in new_pairs[:20]] == distances[:20].tolist()
 
 
-def test_metric_is_frozen_can_be_pickled_and_used(fitted, blobs, new_pairs):
+def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pairs):
     X, y = blobs
-    metric = pickle.loads(pickle.dumps(fitted.get_metric()))
+    metric = pickle.loads(pickle.dumps(fitted_learner.get_metric()))
     before = [metric(u, v) for u, v in new_pairs[:10]]
-    refitted = clone(fitted)
+    refitted = clone(fitted_learner)
     refitted.fit(X, y)
     kept = refitted.get_metric()
     refitted.set_params(random_state=5).fit(X[:60], y[:60])
     assert [kept(u, v) for u, v in new_pairs[:10]] == before
     assert len(DBSCAN(metric=metric, eps=1.0).fit(X[:20]).labels_) == 20
     neighbours = NearestNeighbors(n_neighbors=3, metric=metric, algorithm="brute").fit(X[:30]).kneighbors(X[:5])[0]
-    np.testing.assert_array_equal(neighbours, np.sort(fitted._greatest_score() - fitted.pairwise_score(X[:5], X[:30]))[:, :3])
+    np.testing.assert_array_equal(
+        neighbours, np.sort(fitted_learner._greatest_score() - fitted_learner.pairwise_score(X[:5], X[:30]))[:, :3]
+    )
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(9), np.full(4, np.nan), np.full(4, np.inf), np.zeros((2, 2))])
@@ -296,9 +303,9 @@ def test_threshold_maximises_tpr_minus_fpr_on_the_training_pairs(estimator, give
     assert accepted[same].mean() - accepted[~same].mean() == pytest.approx(max(reached))
 
 
-def test_apply_gives_terminal_cells(fitted, new_pairs):
-    trees = getattr(fitted, "trees_", None) or [fitted.tree_]
-    cells = fitted.apply(new_pairs).reshape(len(new_pairs), len(trees))
+def test_apply_gives_terminal_cells(fitted_learner, new_pairs):
+    trees = getattr(fitted_learner, "trees_", None) or [fitted_learner.tree_]
+    cells = fitted_learner.apply(new_pairs).reshape(len(new_pairs), len(trees))
     for tree, column in zip(trees, cells.T, strict=True):
         assert (tree.cells.inside[column] == -1).all()
 
@@ -307,10 +314,10 @@ def test_score_of_a_tree_is_that_of_its_cell(fitted_tree, new_pairs):
     np.testing.assert_array_equal(fitted_tree.tree_.scores[fitted_tree.apply(new_pairs)], fitted_tree.pair_score(new_pairs))
 
 
-def test_importances_are_shares_by_feature(fitted):
-    if not hasattr(fitted, "feature_importances_"):
+def test_importances_are_shares_by_feature(fitted_learner):
+    if not hasattr(fitted_learner, "feature_importances_"):
         pytest.skip("a classifier of the user's does not say")
-    shares = fitted.feature_importances_
+    shares = fitted_learner.feature_importances_
     assert shares.shape == (4,)
     assert shares.min() >= 0
     assert shares.sum() == pytest.approx(1)
@@ -337,12 +344,12 @@ def test_pickle_and_clone(fitted, new_pairs):
     assert not hasattr(clone(fitted), "threshold_")
 
 
-def test_scoring_changes_no_state(fitted, new_pairs):
-    before = pickle.dumps(vars(fitted))
-    for method in (fitted.pair_score, fitted.predict, fitted.pair_distance, fitted.apply):
+def test_scoring_changes_no_state(fitted_learner, new_pairs):
+    before = pickle.dumps(vars(fitted_learner))
+    for method in (fitted_learner.pair_score, fitted_learner.predict, fitted_learner.pair_distance, fitted_learner.apply):
         method(new_pairs)
-    fitted.top_k(new_pairs[:3, 0], new_pairs[:, 1])
-    assert pickle.dumps(vars(fitted)) == before
+    fitted_learner.top_k(new_pairs[:3, 0], new_pairs[:, 1])
+    assert pickle.dumps(vars(fitted_learner)) == before
 
 
 def test_pipeline_grid_search_and_cross_validation(estimator, blobs):
