@@ -24,10 +24,17 @@ from simtree.metrics import tpr_at_fpr
 from simtree.pairs import PairSampler
 from simtree.plain import PlainSimilarity
 from simtree.progress import CallbackSupportMixin, reported, with_callbacks
-from simtree.representation import ForestPosterior, KernelDiscriminant, QuantileMargins, WithinClassWhitening
+from simtree.representation import (
+    ForestPosterior,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    QuantileMargins,
+    WithinClassWhitening,
+)
 from simtree.similarity import Similarity
 from simtree.symmetry import PointPairs
 from simtree.tree import RankTree
+from simtree.voting import VotingSimilarity
 
 F = ["abs_diff", "sum"]
 WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
@@ -59,21 +66,27 @@ def _forest(size: Size, **parameters: Any) -> SimilarityForest:
     return SimilarityForest(n_estimators=size.n_trees, n_pairs=size.n_pairs, min_pairs_split=100, **parameters)
 
 
-def _on_quantiles(size: Size) -> Similarity:
-    return _forest(size, representation=QuantileMargins(), coordinates=[*F, "product", *WHOLE], refill=True)
-
-
 def _oblique(size: Size) -> Similarity:
     return _forest(size, coordinates=["oblique", *WHOLE], directions="discriminant")
 
 
+def _on_f(size: Size) -> Similarity:
+    # A person with many samples would have most of the same pairs.
+    return _forest(size, coordinates=[*F, *WHOLE], same_weighting="identities")
+
+
 def _whitened(size: Size) -> Similarity:
-    return PlainSimilarity(representation=make_pipeline(QuantileMargins(output="normal"), WithinClassWhitening()))
+    return PlainSimilarity(representation=make_pipeline(QuantileMargins(), WithinClassWhitening()))
 
 
 def _on_whitened(size: Size) -> Similarity:
-    whitened = make_pipeline(QuantileMargins(output="normal"), WithinClassWhitening())
+    whitened = make_pipeline(QuantileMargins(), WithinClassWhitening())
     return _forest(size, representation=whitened, coordinates=[*F, "product", *WHOLE])
+
+
+def _vote(size: Size) -> Similarity:
+    curved = PlainSimilarity(representation=make_pipeline(QuantileMargins(), LandmarkFeatures(), WithinClassWhitening()))
+    return VotingSimilarity([("straight", _whitened(size)), ("curved", curved), ("forest", _on_whitened(size))])
 
 
 def _on_posterior(size: Size) -> Similarity:
@@ -92,10 +105,10 @@ CANDIDATES: Mapping[str, tuple[Callable[[Size], Similarity], bool]] = {
     "euclidean": (lambda size: PlainSimilarity(metric="euclidean"), False),
     "cosine": (lambda size: PlainSimilarity(metric="cosine"), False),
     "cosine of whitened points": (_whitened, False),
-    "forest on f and the whole pair": (lambda size: _forest(size, coordinates=[*F, *WHOLE]), False),
+    "forest on f and the whole pair": (_on_f, False),
     "forest along discriminant directions": (_oblique, False),
-    "forest on quantiles, refilled": (_on_quantiles, False),
     "forest on whitened points": (_on_whitened, False),
+    "vote of whitened cosines and a forest": (_vote, False),
     "forest on class posteriors of extra trees": (_on_posterior, True),
     "forest on kernel discriminants": (_on_landmarks, True),
 }
@@ -135,7 +148,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         ``auc``, ``seconds``; `pandas.DataFrame(auto.results_)` shows it.
     best_name_ : str
         What was chosen.
-    best_estimator_ : SimilarityForest or PlainSimilarity
+    best_estimator_ : SimilarityForest, VotingSimilarity or PlainSimilarity
         It, fitted on all points.
     open_set_ : bool
         How folds were made.
