@@ -350,7 +350,15 @@ class SimilarityTree(TreeLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Learn from labelled points, or from pairs.
 
         Parameters
@@ -364,6 +372,9 @@ class SimilarityTree(TreeLearner):
         groups : array-like, optional
             What the points are points of, such as people: folds of ``prune="cv"`` then hold whole groups. One entry for each
             row of X, or ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_points,), optional
+            For labelled points: those that share a value here never form a pair, such as points of one recording or of one
+            sitting, which are alike for reasons that tomorrow's pairs will not have.
 
         Returns
         -------
@@ -371,7 +382,7 @@ class SimilarityTree(TreeLearner):
         """
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs)
+            points, source = self._check_training(X, y, pairs, never_pair)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             self.representation_, points = fit_representation(self.representation, points, source)
             recipe = self._recipe(points, source, rng)

@@ -171,7 +171,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Learn from labelled points, or from pairs.
 
         Parameters
@@ -181,6 +189,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         groups : array-like, optional
             What the points are points of, such as people: then bags hold whole groups. One entry for each row of X, or
             ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_points,), optional
+            As in `SimilarityTree.fit`.
 
         Returns
         -------
@@ -188,7 +198,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs)
+            points, source = self._check_training(X, y, pairs, never_pair)
             bag = self._bag(points, source, groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:

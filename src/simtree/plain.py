@@ -64,12 +64,12 @@ class PlainSimilarity(Similarity):
         self.preprocessor = preprocessor
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
         """Fit the representation, if there is one, and find a threshold.
 
         Parameters
         ----------
-        X, y, pairs
+        X, y, pairs, never_pair
             As in `SimilarityTree.fit`.
 
         Returns
@@ -78,7 +78,7 @@ class PlainSimilarity(Similarity):
         """
         with self._all_or_nothing(), announced_compilation():
             check_choice("metric", self.metric, METRICS)
-            points, source = self._check_training(X, y, pairs)
+            points, source = self._check_training(X, y, pairs, never_pair)
             self.representation_, ready = fit_representation(self.representation, points, source)
             self._pair_map = CoordinateSet((self.metric,), ready.shape[1])
             self.threshold_ = youden_threshold(self._roc_of(ready, source))

@@ -24,6 +24,7 @@ from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
 from simtree.probability import Calibration, fit_calibration
+from simtree.progress import pairs_watcher
 from simtree.retrieval import BestRows, plan_search
 from simtree.symmetry import PointPairs
 from simtree.thresholds import Goal, ThresholdReport, choose_threshold
@@ -119,6 +120,7 @@ class Similarity(BaseEstimator, ABC):
         beta: float = 1.0,
         pairs: ArrayLike | None = None,
         identities: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
         n_pairs: int | None = MOST_PAIRS,
     ) -> Self:
         """Choose ``threshold_`` on data that training has not seen; by default so that the FPR is at most ``max_fpr``.
@@ -141,6 +143,8 @@ class Similarity(BaseEstimator, ABC):
         identities : array-like, optional
             For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
             somebody else, and pairs that share a person are taken for independent.
+        never_pair : array-like of shape (n_points,), optional
+            As in `fit`.
         n_pairs : int or None, default=5_000_000
             If there are more pairs, so many are drawn; None uses all.
 
@@ -161,21 +165,27 @@ class Similarity(BaseEstimator, ABC):
         True
         """
         goal = Goal(strategy, max_fpr, confidence, min_rate, beta)
-        score, source, units = self._comparisons(X, y, pairs, identities)
+        score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
         source = at_most(source, n_pairs, 0) if isinstance(source, PairSampler) else source
         report = choose_threshold(score, source, units, goal, n_units=len(np.unique(units)))
         self.threshold_, self.threshold_report_ = report.threshold, report
         return self
 
     def calibrate_probability(
-        self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, identities: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        identities: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
     ) -> Self:
         """Learn what scores are worth as evidence, on data that training has not seen; then there is `predict_proba`.
 
         Takes what `calibrate_threshold` takes. ``calibration_`` holds an increasing function of the score, and its cost (Cllr)
         before and after, on identities that it was not fitted on. Of many pairs a million are drawn.
         """
-        score, source, units = self._comparisons(X, y, pairs, identities)
+        score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
         index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
@@ -196,11 +206,16 @@ class Similarity(BaseEstimator, ABC):
         return np.column_stack([1.0 - same, same])
 
     def _comparisons(
-        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, identities: ArrayLike | None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        identities: ArrayLike | None,
+        never_pair: ArrayLike | None,
     ) -> tuple[Callable[[Any, Any], NDArray[np.float64]], IndexPairs | PairSampler, NDArray[np.int64]]:
         """A function that scores pairs of rows, the pairs there are, and the identity of each row."""
         check_is_fitted(self)
-        points, source = self._check_training(X, y, pairs, reset=False)
+        points, source = self._check_training(X, y, pairs, never_pair, reset=False)
         points = self._ready(points)
         if isinstance(source, PairSampler):
             units = source.classes
@@ -326,10 +341,12 @@ class Similarity(BaseEstimator, ABC):
     def _fill_blocks(self, score: Callable[[PointPairs], NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
         """What a function says of many pairs, in threads."""
         scores = np.empty(pairs.n_pairs)
+        tell = pairs_watcher()
 
         def fill(start: int) -> None:
             rows = slice(start, start + BLOCK)
             scores[rows] = score(pairs.take(rows))
+            tell(len(scores[rows]))
 
         self._in_threads(fill, pairs.n_pairs)
         return scores
@@ -390,7 +407,13 @@ class Similarity(BaseEstimator, ABC):
         return checked, first, second
 
     def _check_training(
-        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, *, reset: bool = True
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        never_pair: ArrayLike | None = None,
+        *,
+        reset: bool = True,
     ) -> tuple[NDArray[Any], IndexPairs | PairSampler]:
         """Points, and either the given pairs or a sampler of the labelled points' pairs."""
         if y is None:
@@ -410,7 +433,9 @@ class Similarity(BaseEstimator, ABC):
             points = self._check_points(X, reset=reset)
             labels = column_or_1d(y, warn=True)
             check_consistent_length(points, labels)
-            return points, PairSampler(labels)
+            return points, PairSampler(labels, never_pair=never_pair)
+        if never_pair is not None:
+            raise ValueError("never_pair is for labelled points; leave unwanted pairs out of those that are given.")
         same = check_pair_labels("y", y, len(first))
         if (first == second).any():
             row = first[first == second][0]
