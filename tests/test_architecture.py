@@ -13,7 +13,7 @@ ROOT = Path(simtree.__file__).parent
 # A module imports only from rows above its own. Names of modules that are planned have their place already.
 ROWS = [
     {"_checks", "_files", "_kernels", "progress"},
-    {"symmetry", "pairs", "metrics", "persistence"},
+    {"symmetry", "pairs", "metrics", "persistence", "score_files"},
     {"intervals"},
     {"comparisons"},
     {"binning", "directions", "regions", "datasets"},

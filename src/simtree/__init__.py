@@ -54,7 +54,7 @@ __all__ = [
     "load",
 ]
 
-_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
+_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "score_files", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:
