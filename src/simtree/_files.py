@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+def write_atomically(file: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name and move it into place; folders are made as needed."""
+    with opened_atomically(file) as unfinished:
+        unfinished.write(content.encode() if isinstance(content, str) else content)
+
+
 @contextmanager
-def written_whole(file: Path) -> Iterator[BinaryIO]:
-    """A file to write to, under a temporary name, which is moved into place at the end; folders are made as needed."""
+def opened_atomically(file: Path) -> Iterator[BinaryIO]:
+    """The same for what is written bit by bit: if that ends in an error, the file stays what it was."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -20,9 +26,3 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, file)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def write_atomically(file: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and move it into place; folders are made as needed."""
-    with written_whole(file) as stream:
-        stream.write(content.encode() if isinstance(content, str) else content)

@@ -208,7 +208,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             make, _ = CANDIDATES[self.best_name_]
             best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
             # The caller's own X and y, so that names of features arrive.
-            self.best_estimator_ = best.fit(X, y, never_pair=never_pair)  # type: ignore[attr-defined]
+            self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
             self.threshold_ = best.threshold_
         return self
 
@@ -275,6 +275,21 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         check_n_jobs(self.n_jobs)
         check_integer("verbose", self.verbose, 0)
 
+    def _fitted_document(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_._document()}
+
+    def _described(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_.to_dict()}
+
+    def _search_document(self) -> dict[str, Any]:
+        """What was tried, and what was found."""
+        return {
+            "results": {name: column.tolist() for name, column in self.results_.items()},
+            "best_name": self.best_name_,
+            "open_set": self.open_set_,
+            "fpr": self.fpr_,
+        }
+
     def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
         return self.best_estimator_._ready(points)
 
@@ -291,7 +306,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
         """As `SimilarityForest.explain_pair`, if a forest was chosen."""
         check_is_fitted(self)
-        explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)  # type: ignore[attr-defined]
+        explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
         return explanation
 
 
@@ -303,8 +318,8 @@ def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
             settings[name] = seed
         elif name == "n_jobs" or name.endswith("__n_jobs"):
             settings[name] = n_jobs
-    candidate.set_params(**settings)
-    return clone(candidate)
+    seeded: Similarity = clone(candidate.set_params(**settings))
+    return seeded
 
 
 def _some_rows(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -331,6 +346,6 @@ def _held_out_roc(
 ) -> tuple[Any, int]:
     """The curve of a candidate on pairs of points it did not see, and how many different pairs there are."""
     known = _sampler_of(source, np.flatnonzero(seen))
-    candidate.fit(points[seen], known.classes, never_pair=known.never_pair)  # type: ignore[attr-defined]
+    candidate.fit(points[seen], known.classes, never_pair=known.never_pair)
     numbers = np.column_stack([pairs.first, pairs.second])
     return candidate._roc_on(points, pairs.same, numbers), len(pairs) - pairs.n_same

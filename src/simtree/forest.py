@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from simtree import rules
 from simtree._checks import check_choice, check_integer, n_to_draw
 from simtree._kernels.compilation import announced_compilation
 from simtree.bagging import Bag, Task, out_of_bag_values
@@ -23,6 +24,7 @@ from simtree.represented import fit_representation
 from simtree.splitters import CartSplitter, Splitter
 from simtree.symmetry import PointPairs
 from simtree.tree import RankTree
+from simtree.tree_files import roc_document
 
 # Pairs that all trees look at before the next ones: their rows stay near, and many of them meet at a test.
 FEW = 4096
@@ -245,6 +247,19 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
         checked = self._check_pairs(pairs, X)
         return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {
+            **self._trees_document(),
+            "refilled": self.refilled_,
+            "entropy": self._entropy,
+            "training_roc": roc_document(self._training_roc),
+            "oob_roc": roc_document(self.oob_roc_) if hasattr(self, "oob_roc_") else None,
+        }
+
+    def _described(self) -> dict[str, Any]:
+        names = self._names(None)
+        return {"trees": [rules.to_dict(tree, names) for tree in self.trees_]}
 
     def _trees(self) -> list[RankTree]:
         return self.trees_

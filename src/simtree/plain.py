@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simtree._checks import check_choice
+from simtree._checks import check_choice, check_n_jobs
 from simtree._kernels.compilation import announced_compilation
 from simtree.metrics import youden_threshold
+from simtree.part_files import representation_document
 from simtree.represented import fit_representation, represent
 from simtree.similarity import Similarity
 from simtree.symmetry import CoordinateSet, PointPairs
@@ -77,12 +78,19 @@ class PlainSimilarity(Similarity):
         self
         """
         with self._all_or_nothing(), announced_compilation():
-            check_choice("metric", self.metric, METRICS)
+            self._check_parameters()
             points, source = self._check_training(X, y, pairs, never_pair)
             self.representation_, ready = fit_representation(self.representation, points, source)
             self._pair_map = CoordinateSet((self.metric,), ready.shape[1])
             self.threshold_ = youden_threshold(self._roc_of(ready, source))
         return self
+
+    def _check_parameters(self) -> None:
+        check_choice("metric", self.metric, METRICS)
+        check_n_jobs(self.n_jobs)
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {"representation": representation_document(self.representation_)}
 
     def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
         return points if self.representation_ is None or not len(points) else represent(self.representation_, points)

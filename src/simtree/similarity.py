@@ -1,14 +1,17 @@
 """What every fitted similarity can do, and the border where users' pairs become row numbers.
 
-A subclass provides `_score_pairs` (scores of pairs of rows) and `_greatest_score`; the rest follows.
+A subclass provides `_score_pairs` (scores of pairs of rows), `_greatest_score`, `_check_parameters` and `_fitted_document`
+(what a model file says of it); the rest follows.
 """
 
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +26,8 @@ from simtree._kernels.compilation import announced_compilation
 from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
+from simtree.part_files import parameters_document, plain_parameters
+from simtree.persistence import write_document
 from simtree.probability import Calibration, fit_calibration
 from simtree.progress import pairs_watcher
 from simtree.retrieval import BestRows, plan_search
@@ -303,6 +308,83 @@ class Similarity(BaseEstimator, ABC):
         """
         check_is_fitted(self)
         return PairDistance(copy.copy(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file of data, never code; `simtree.load` reads it. The file is written whole or not at all.
+
+        No training point is in it: a ``preprocessor`` is left out, as are callbacks, and a generator as ``random_state``.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom with the ending ``.simtree``.
+
+        Examples
+        --------
+        >>> import tempfile, simtree
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = simtree.SimilarityTree(max_depth=4, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tree.save(f"{folder}/iris.simtree")
+        ...     again = simtree.load(f"{folder}/iris.simtree")
+        >>> bool((again.pairwise_score(X) == tree.pairwise_score(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        write_document(Path(path), self._document())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model for people and other programs: parameters, threshold and rules as words and numbers, ready for JSON.
+
+        It is not what `save` writes, and cannot be loaded.
+        """
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "parameters": plain_parameters(self),
+            **self._common_document(),
+            "calibration": self.calibration_.to_dict() if hasattr(self, "calibration_") else None,
+            **self._described(),
+        }
+
+    def _document(self) -> dict[str, Any]:
+        """What is written of the model."""
+        if type(self).__module__.split(".")[0] != "simtree":
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own and cannot be saved: a model file holds data, never code, and "
+                "knows models of simtree only."
+            )
+        self._check_parameters()
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters_document(self),
+            **self._common_document(),
+            "calibration": vars(self.calibration_) if hasattr(self, "calibration_") else None,
+            "fitted": self._fitted_document(),
+        }
+
+    def _common_document(self) -> dict[str, Any]:
+        """What is written of every model, for files and for people."""
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else [str(name) for name in names],
+            "threshold": float(self.threshold_),
+            "threshold_report": self.threshold_report_.to_dict() if hasattr(self, "threshold_report_") else None,
+        }
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is not what it must be."""
+
+    @abstractmethod
+    def _fitted_document(self) -> dict[str, Any]:
+        """What is written of what was learned."""
+
+    def _described(self) -> dict[str, Any]:
+        """What people may want to know of what was learned."""
+        return {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
