@@ -148,32 +148,52 @@ def write_scores(path: str | os.PathLike[str], comparisons: Iterable[Comparison]
     """
     file = Path(path)
     kind = _format(file, format) or FIVE
-    columns = COLUMNS[FOUR if kind == FOUR else FIVE]
     number = 0
-    with opened_atomically(file) as raw:
-        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
-        writer = csv.writer(stream)
-        if kind == CSV:
-            writer.writerow(columns)
-        for number, comparison in enumerate(comparisons, start=1):
-            entries = [getattr(comparison, column) for column in columns[:-1]]
-            if not math.isfinite(comparison.score):
-                raise ValueError(
-                    f"comparison {number} has the score {comparison.score!r}; leave out what could not be compared."
-                )
-            if kind == CSV:
-                writer.writerow([*entries, float(comparison.score)])
-                continue
-            for column, entry in zip(columns, entries, strict=False):
-                if not entry or entry.split() != [entry] or (column == columns[0] and entry.startswith("#")):
-                    raise ValueError(
-                        f"comparison {number} has {column}={entry!r}, which cannot stand in a file whose columns are separated "
-                        "by blanks; rename it, or write CSV."
-                    )
-            stream.write(" ".join([*entries, repr(float(comparison.score))]) + "\n")
-        stream.flush()
-        stream.detach()  # the file is closed, and moved into place, by who opened it
+
+    def counted() -> Iterator[Comparison]:
+        nonlocal number
+        for comparison in comparisons:
+            number += 1
+            yield comparison
+
+    with opened_atomically(file) as stream:
+        for line in score_lines(counted(), kind):
+            stream.write(line.encode())
     return number
+
+
+def score_lines(comparisons: Iterable[Comparison], format: str) -> Iterator[str]:
+    """The lines of a score file, that of the header of CSV among them.
+
+    Examples
+    --------
+    >>> list(score_lines([Comparison("ann", "bob", "bob/1", 0.25, "ann/1")], "5column"))
+    ['ann ann/1 bob bob/1 0.25\\n']
+    """
+    columns = COLUMNS[FOUR if check_choice("format", format, FORMATS) == FOUR else FIVE]
+    if format == CSV:
+        yield _csv_line(columns)
+    for number, comparison in enumerate(comparisons, start=1):
+        entries = [getattr(comparison, column) for column in columns[:-1]]
+        if not math.isfinite(comparison.score):
+            raise ValueError(f"comparison {number} has the score {comparison.score!r}; leave out what could not be compared.")
+        if format == CSV:
+            yield _csv_line([*entries, float(comparison.score)])
+            continue
+        for column, entry in zip(columns, entries, strict=False):
+            if not entry or entry.split() != [entry] or (column == columns[0] and entry.startswith("#")):
+                raise ValueError(
+                    f"comparison {number} has {column}={entry!r}, which cannot stand in a file whose columns are separated "
+                    "by blanks; rename it, or write CSV."
+                )
+        yield " ".join([*entries, repr(float(comparison.score))]) + "\n"
+
+
+def _csv_line(entries: Sequence[object]) -> str:
+    """Entries as a line of CSV, those in quotes that need it."""
+    line = io.StringIO(newline="")
+    csv.writer(line).writerow(entries)
+    return line.getvalue()
 
 
 def _format(file: Path, format: str | None) -> str | None:
