@@ -79,7 +79,7 @@ def test_a_file_is_a_zip_archive_that_others_can_open(tmp_path):
     "array", [np.array(["a"]), np.array([1 + 2j]), np.array([object()]), np.array([np.nan]), np.array([-np.inf])]
 )
 def test_what_has_no_place_in_a_file_is_not_written(array):
-    with pytest.raises((ValueError, TypeError), match=r"no place in a model file|isfinite"):
+    with pytest.raises((ValueError, TypeError), match=r"no place in a model file|not finite"):
         document_bytes({"a": array})
 
 

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from simtree import ModelFileError, SimilarityTree
+from simtree import ModelFileError, SimilarityTree, tree_files
 from simtree.metrics import Roc
 from simtree.persistence import document_bytes, read_document
 from simtree.tree import separate_tests
@@ -164,6 +164,25 @@ def test_tests_are_taken_apart_as_regions_were(name):
                 np.testing.assert_array_equal(getattr(tests, column)[own], values)
             start += n_tests[cell]
         assert start == len(tree.nodes.kind)
+
+
+def test_too_many_trees_are_refused(monkeypatch):
+    """A tree takes some bytes of a file, but some thousand in memory."""
+    document = trees_document(fitted("forest")._trees())
+    monkeypatch.setattr(tree_files, "MOST_TREES", 4)
+    with pytest.raises(ModelFileError, match="at most 4"):
+        read(document)
+    with pytest.raises(ValueError, match=r"5 trees .* at most 4"):
+        trees_document(fitted("forest")._trees())
+
+
+def test_too_many_regions_are_refused(monkeypatch):
+    document = trees_document(fitted("forest-linear")._trees())
+    monkeypatch.setattr(tree_files, "MOST_REGIONS", 2)
+    with pytest.raises(ModelFileError, match="at most 2"):
+        read(document)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        trees_document(fitted("forest-linear")._trees())
 
 
 def test_a_claim_of_many_features_takes_little():

@@ -157,7 +157,7 @@ def _read_represented_trees(fields: Fields, model: TreeLearner) -> list[RankTree
 def _read_path(fields: Fields) -> PruningPath:
     """The subtrees of a tree as it was grown."""
     penalties = fields.array("penalties", "float64", (None,), low=0.0)
-    aucs = fields.array("aucs", "float64", penalties.shape, low=0.0, high=1.0)
+    aucs = fields.array("aucs", "float64", penalties.shape)
     return PruningPath(penalties, aucs, fields.array("n_leaves", "int64", penalties.shape, low=1))
 
 

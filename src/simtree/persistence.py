@@ -2,8 +2,8 @@
 
 A file is a zip archive without compression: ``model.json``, a nested document of words and numbers in which an array is a
 reference, and one member of raw little-endian numbers for each array. Its comment, the last bytes of the file, is the SHA-256
-of all bytes before it, so that no damage goes unnoticed. Nothing in it can run code, and reading it never takes more memory
-than a small multiple of its own size, whatever it claims.
+of all bytes before it, so that no damage goes unnoticed. Nothing in it can run code, and the memory that reading it takes is in
+proportion to what it holds, whatever it claims.
 """
 
 from __future__ import annotations
@@ -252,8 +252,12 @@ def _little_endian(array: NDArray[Any]) -> bytes:
 def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
     """The document with references for arrays, which are collected, and words for numbers that JSON does not know."""
     if isinstance(value, np.ndarray):
-        if value.dtype.name not in DTYPES or not np.isfinite(value).all():
-            raise ValueError(f"an array of {value.dtype}, or one that is not finite, has no place in a model file.")
+        if value.dtype.name not in DTYPES:
+            raise TypeError(f"an array of {value.dtype} has no place in a model file.")
+        if not np.isfinite(value).all():
+            raise ValueError(
+                "the model holds numbers that are not finite, which cannot be saved; scale the points and fit again."
+            )
         arrays.append(value)
         return {ARRAY: len(arrays) - 1}
     if isinstance(value, Mapping):

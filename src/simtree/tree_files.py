@@ -21,6 +21,8 @@ from simtree.tree import Cells, RankTree, entries, joined_tree, separate_tests
 
 # Larger numbers are taken for damage.
 MOST_FEATURES = 1 << 20
+MOST_TREES = 1 << 16
+MOST_REGIONS = 1 << 20
 MOST_PAIRS = 1 << 53
 # Beyond this depth different cells get the same score in float64.
 DEEPEST = 52
@@ -35,6 +37,12 @@ Placed = list[tuple[int, int, Any]]
 def trees_document(trees: Sequence[RankTree]) -> dict[str, Any]:
     """What is written of trees with the same coordinates."""
     pair_map = trees[0].pair_map
+    n_regions = sum(len(tree.regions) for tree in trees)
+    if len(trees) > MOST_TREES or n_regions > MOST_REGIONS:
+        raise ValueError(
+            f"a model of {len(trees):,} trees with {n_regions:,} regions cannot be saved; a file holds at most {MOST_TREES:,} "
+            f"and {MOST_REGIONS:,}. Grow fewer or smaller trees."
+        )
     tests = [separate_tests(tree) for tree in trees]
     cells = {
         name: np.concatenate([getattr(tree.cells, name) for tree in trees])
@@ -59,8 +67,8 @@ def read_trees(fields: Fields) -> list[RankTree]:
     """Trees as `trees_document` wrote them."""
     pair_map = _read_coordinates(fields.part("coordinates"))
     n_cells = fields.lengths("n_cells", None, low=1)
-    if not len(n_cells):
-        raise fields.fail("n_cells", "must have an entry for each tree")
+    if not 0 < len(n_cells) <= MOST_TREES:
+        raise fields.fail("n_cells", f"must have an entry for each tree, of which there are at most {MOST_TREES:,}")
     max_depth = fields.array("max_depth", "int64", n_cells.shape, low=1, high=DEEPEST)
     part, total = fields.part("cells"), int(n_cells.sum())
     inside = part.array("inside", "int32", (total,), low=-1)
@@ -209,8 +217,8 @@ def _read_regions(fields: Fields, pair_map: CoordinateSet, n_cells: NDArray[np.i
         part = fields.part(kind)
         tree = part.array("tree", "int64", (None,), low=0, high=len(n_cells) - 1)
         cell = part.array("cell", "int64", tree.shape, low=0)
-        if not len(tree) or (cell >= n_cells[tree]).any():
-            raise part.fail("cell", "must be the numbers of cells that there are")
+        if not 0 < len(tree) <= MOST_REGIONS or (cell >= n_cells[tree]).any():
+            raise part.fail("cell", f"must be the numbers of cells that there are, at most {MOST_REGIONS:,}")
         places = list(zip(tree.tolist(), cell.tolist(), strict=True))
         if len(set(places)) < len(places) or not found.keys().isdisjoint(places):
             raise part.fail("cell", "must not name a cell twice")
