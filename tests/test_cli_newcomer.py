@@ -43,9 +43,9 @@ def test_four_commands_from_a_table_to_a_decision(data, tmp_path, record_propert
 
     def command(line, code=0):
         start = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ
-        )
+        wide = {**os.environ, "COLUMNS": "200"}  # so that no sentence is broken into lines
+        called = [sys.executable, "-m", *line.split()]
+        done = subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False, env=wide)
         taken[line.split()[1]] = taken.get(line.split()[1], 0.0) + time.perf_counter() - start
         assert done.returncode == code, done.stderr
         return done

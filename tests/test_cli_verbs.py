@@ -24,8 +24,10 @@ from simtree.pairs import PairSampler
 NAMES = ["hold", "flight", "press", "tilt"]
 
 
-def run(*arguments, code=0, **options):
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+def run(*arguments, code=0, env=None, **options):
+    # Wide, so that no sentence is broken into lines.
+    env = {"COLUMNS": "200", **(env or {})}
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env=env, **options)
     assert done.exit_code == code, (done.output, done.exception)
     if code == 1:
         assert done.stdout == ""
@@ -128,7 +130,12 @@ def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(auto, "SMALL", tiny)
     monkeypatch.setattr(auto, "LARGE", tiny)
     done = run("fit", folder / "train.csv", *FIT, "--model", "auto", "-o", tmp_path / "m.simtree")
-    assert simtree.load(tmp_path / "m.simtree").best_name_ in done.stdout
+    chosen = simtree.load(tmp_path / "m.simtree").best_name_
+    assert chosen in done.stdout
+    assert chosen in run("show", tmp_path / "m.simtree").stdout
+    assert "AUC" in run("evaluate", tmp_path / "m.simtree", folder / "test.csv", *LABEL).stdout
+    run("calibrate", tmp_path / "m.simtree", folder / "test.csv", *LABEL, "--max-fpr", 0.2)
+    assert simtree.load(tmp_path / "m.simtree").threshold_report_.max_fpr == 0.2
 
 
 @pytest.mark.parametrize(("n", "samples"), [(2, 2), (3, 4), (9, 2), (12, 2)])
