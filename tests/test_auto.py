@@ -60,10 +60,10 @@ def test_open_folds_leave_whole_classes_out(round_people):
         automatic.open_set_ = open_set
         folds = automatic._folds(X, auto.PairSampler(y), np.random.default_rng(0))
         assert len(folds) == 3
-        for seen, classes, pairs in folds:
+        for seen, source, pairs in folds:
             assert not seen[pairs.first].any()
             assert not seen[pairs.second].any()
-            shared = set(classes[seen]) & set(classes[~seen])
+            shared = set(source.classes[seen]) & set(source.classes[~seen])
             assert (len(shared) == 0) is open_set
 
 
@@ -131,3 +131,23 @@ def test_pairs_and_too_few_classes_are_refused():
         AutoSimilarity().fit(np.zeros((4, 2, 3)), [1, 0, 1, 0])
     with pytest.raises(ValueError, match="open_set=True leaves whole classes out"):
         AutoSimilarity(open_set=True).fit(np.arange(12.0)[:, None], np.arange(12) % 3)
+
+
+def test_points_that_never_pair_are_kept_apart_everywhere(round_people, monkeypatch):
+    """In folds, in the candidates' own pairs, and in the last fit."""
+    X, y = round_people
+    sitting = np.tile([0, 0, 1, 1, 2, 2], 40)
+    told = []
+    fit = PlainSimilarity.fit
+    monkeypatch.setattr(
+        PlainSimilarity,
+        "fit",
+        lambda self, X, y, never_pair=None: told.append(never_pair) or fit(self, X, y, never_pair=never_pair),
+    )
+    automatic = AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y, never_pair=sitting)
+    assert len(told) == 4
+    assert all(len(np.unique(values)) == 3 for values in told)
+    automatic.open_set_ = True
+    for _, source, pairs in automatic._folds(X, auto.PairSampler(y, never_pair=sitting), np.random.default_rng(0)):
+        assert (sitting[pairs.first] != sitting[pairs.second]).all()
+        assert source.never_pair is not None

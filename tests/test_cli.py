@@ -109,7 +109,7 @@ def test_no_cores_are_refused():
     assert "0 cores do no work; give 1 or more, or -1 for all." in done.stderr
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["typer", "rich", "pandas"])
 def test_without_its_libraries_the_command_says_how_to_get_them(tmp_path, missing):
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('No module named {missing}', name='{missing}')\n")
     done = simtree("--version", PYTHONPATH=str(tmp_path))

@@ -119,3 +119,25 @@ def test_a_sample_of_pairs():
     drawn = at_most(sampler, 1_000, 0)
     assert len(drawn) == 1_000
     assert drawn.n_same == 200
+
+
+@pytest.mark.parametrize("few", [0, 1 << 22])
+@pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
+def test_pairs_that_share_a_value_are_not_counted(monkeypatch, few, chunk):
+    monkeypatch.setattr(comparisons, "FEW", few)
+    monkeypatch.setattr(comparisons, "CHUNK", chunk)
+    y, table = problem(0)
+    sitting = np.random.default_rng(5).integers(0, 3, len(y))
+    source = PairSampler(y, never_pair=sitting)
+    pairs = source.all_pairs()
+    assert len(pairs) < len(PairSampler(y).all_pairs())
+    found = counted_with(y, table, source, n_draws=20)
+    exact = roc_curve(table[pairs.first, pairs.second], pairs.same)
+    assert found.roc.auc() == pytest.approx(exact.auc())
+    assert (found.tallies.same.n_pairs, found.tallies.different.n_pairs) == (pairs.n_same, len(pairs) - pairs.n_same)
+    assert found.histogram.different.sum() == len(pairs) - pairs.n_same
+    # A search does not meet what it may not be compared with.
+    expected = searches(np.where(sitting[:, None] == sitting, -np.inf, table), y, y)
+    np.testing.assert_array_equal(found.searches.mated, expected.mated)
+    np.testing.assert_array_equal(found.searches.nonmated, expected.nonmated)
+    np.testing.assert_array_equal(found.searches.ranks, np.where(np.isfinite(expected.mated), expected.ranks, 0))

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simtree import CartSplitter, ClassifierSplitter, SimilarityTree, binning
+from simtree import CartSplitter, ClassifierSplitter, SimilarityForest, SimilarityTree, binning
+from simtree.pairs import PairSampler
 
 ON_POINTS = "the check hands points to predict and decision_function, which take pairs; passed by AgainstOrigin below"
 EXPECTED_FAILURES = dict.fromkeys(
@@ -202,3 +203,16 @@ def test_one_tree_is_the_same_for_any_number_of_threads(blobs, splitter, monkeyp
     for a, b in zip(one.tree_.nodes, many.tree_.nodes, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(one.pairwise_score(blobs[0]), many.pairwise_score(blobs[0]))
+
+
+def test_points_that_never_pair_are_left_out_of_training(blobs):
+    X, y = blobs
+    sitting = np.arange(len(y)) % 7
+    allowed = PairSampler(y, never_pair=sitting)
+    tree = SimilarityTree(max_depth=2, n_pairs=None, random_state=0).fit(X, y, never_pair=sitting)
+    assert tree.n_pairs_ == allowed.n_pairs < PairSampler(y).n_pairs
+    forest = SimilarityForest(n_estimators=2, max_depth=2, n_pairs=None, bootstrap=False, random_state=0)
+    for grown in forest.fit(X, y, never_pair=sitting).trees_:
+        assert (grown.cells.n_same[0], grown.cells.n_different[0]) == (allowed.n_same_pairs, allowed.n_different_pairs)
+    with pytest.raises(ValueError, match="never_pair is for labelled points"):
+        tree.fit(X, [True, False], pairs=[[0, 1], [0, 2]], never_pair=sitting)

@@ -197,3 +197,23 @@ def test_bad_options(tree, held_out, options, error, message):
 def test_an_unfitted_model_is_refused(held_out):
     with pytest.raises(NotFittedError):
         evaluate(SimilarityTree(), *held_out)
+
+
+def test_points_that_never_pair_are_not_compared(tree, held_out):
+    X, y = held_out
+    sitting = np.arange(len(y)) % 4
+    pairs = PairSampler(y, never_pair=sitting).all_pairs()
+    scores = tree.pair_score(np.column_stack([pairs.first, pairs.second]), X)
+    result = evaluate(tree, X, y, never_pair=sitting, n_draws=10)
+    assert result.auc.value == pytest.approx(roc_auc_score(pairs.same, scores))
+    assert result.n_same + result.n_different == result.n_possible == len(pairs)
+    drawn = evaluate(tree, X, y, never_pair=sitting, n_pairs=500, n_draws=10)
+    assert (drawn.n_same + drawn.n_different, drawn.n_possible) == (500, len(pairs))
+
+    class Known:
+        def pair_score(self, pairs, X):
+            return tree.pair_score(pairs, X)
+
+    assert evaluate(Known(), X, y, never_pair=sitting, n_draws=10).auc == result.auc
+    with pytest.raises(ValueError, match="never_pair is for labelled points; leave unwanted pairs out"):
+        evaluate(tree, X, pairs.same, pairs=np.column_stack([pairs.first, pairs.second]), never_pair=sitting)

@@ -226,3 +226,73 @@ def test_preprocessor_array_and_function(rng):
         look_up(keys, table[:4])
     with pytest.raises(ValueError, match=r"preprocessor has shape \(\); give an \(n_points, n_features\) array"):
         look_up(keys, 3)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), min_size=3, max_size=14))
+@settings(max_examples=80, deadline=None, database=None)
+def test_points_that_share_a_value_never_pair(points):
+    y, sitting = zip(*points, strict=True)
+    allowed = {(i, j): same for i, j, same in oracle.all_pairs(y) if sitting[i] != sitting[j]}
+    if len(set(y)) < 2 or set(allowed.values()) != {True, False}:
+        with pytest.raises(ValueError, match=r"different pairs need|keeps two points of"):
+            PairSampler(y, never_pair=sitting)
+        return
+    sampler = PairSampler(y, never_pair=sitting)
+    pairs = sampler.all_pairs()
+    assert as_set(pairs) == set(allowed)
+    assert len(pairs) == len(allowed)
+    assert (sampler.n_same_pairs, sampler.n_different_pairs) == (pairs.n_same, len(pairs) - pairs.n_same)
+    assert as_set(sampler.same_pairs()) == {pair for pair, same in allowed.items() if same}
+    rng = np.random.default_rng(0)
+    for weighting in ("pairs", "identities"):
+        drawn = sampler.draw(max(2, len(allowed) - 1), rng, same_weighting=weighting)
+        for i, j, same in zip(drawn.first.tolist(), drawn.second.tolist(), drawn.same.tolist(), strict=True):
+            assert allowed[min(i, j), max(i, j)] == same
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "identities"])
+def test_drawn_pairs_that_may_pair_are_uniform_pair_by_pair(weighting):
+    y = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
+    sitting = np.array([5, 6, 5, 7, 6, 5, 5, 8, 6, 8, 5])
+    sampler = PairSampler(y, never_pair=sitting)
+    rng = np.random.default_rng(1)
+    drawn = [sampler.draw(8, rng, positive_fraction=0.5, same_weighting=weighting) for _ in range(3000)]
+    counts: dict[tuple[int, int], int] = {}
+    for pairs in drawn:
+        for pair in zip(np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second), strict=True):
+            counts[tuple(map(int, pair))] = counts.get(tuple(map(int, pair)), 0) + 1
+    allowed = [(i, j) for i, j, _ in oracle.all_pairs(y) if sitting[i] != sitting[j]]
+    assert set(counts) == set(allowed)
+    same = [(i, j) for i, j in allowed if y[i] == y[j]]
+    per_class = np.bincount([y[i] for i, _ in same])
+    share = {(i, j): 1 / len(same) if weighting == "pairs" else 1 / (3 * per_class[y[i]]) for i, j in same}
+    for kind in (same, [pair for pair in allowed if pair not in same]):
+        observed = np.array([counts[pair] for pair in kind])
+        expected = observed.sum() * np.array([share.get(pair, 1 / len(kind)) for pair in kind])
+        assert ((observed - expected) ** 2 / expected).sum() < chi2.ppf(1 - 1e-6, len(kind) - 1)
+
+
+def test_pairs_among_some_points_are_kept_apart_too():
+    rng = np.random.default_rng(2)
+    y, sitting = rng.integers(0, 4, 60), rng.integers(0, 5, 60)
+    chosen = rng.random(60) < 0.5
+    sampler = PairSampler(y, never_pair=sitting).among(chosen)
+    expected = {(i, j) for i, j, _ in oracle.all_pairs(y) if chosen[i] and chosen[j] and sitting[i] != sitting[j]}
+    assert as_set(sampler.all_pairs()) == expected
+    for weighting in ("pairs", "identities"):
+        assert as_set(sampler.draw(50, rng, same_weighting=weighting)) <= expected
+    assert PairSampler(y, never_pair=sitting).among(sitting == 3) is None
+
+
+@pytest.mark.parametrize(
+    ("never_pair", "message"),
+    [
+        ([1, 2, 3], r"never_pair has shape \(3,\); give one value for each of the 4 points"),
+        ([1.0, 2.0, np.nan, 3.0], "never_pair holds 1 missing values; give each point a value"),
+        ([1, 1, 2, 2], "never_pair keeps two points of one class apart"),
+        ([1, 1, 1, 1], "never_pair keeps two points of one class apart"),
+    ],
+)
+def test_bad_values_of_never_pair(never_pair, message):
+    with pytest.raises(ValueError, match=message):
+        PairSampler(["a", "a", "b", "b"], never_pair=never_pair)

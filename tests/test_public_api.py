@@ -12,7 +12,7 @@ import pytest
 import simtree
 from simtree import datasets, metrics, plots, splitters
 
-PUBLIC = [getattr(simtree, name) for name in simtree.__all__ if name != "__version__"]
+PUBLIC = [getattr(simtree, name) for name in simtree.__all__ if name not in ("__version__", "ModelFileError")]
 FUNCTIONS = [
     obj
     for module in (metrics, datasets, plots)

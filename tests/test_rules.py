@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from simtree import CartSplitter, ClassifierSplitter, LinearSplitter, SimilarityTree
+from simtree import CartSplitter, ClassifierSplitter, LinearSplitter, SimilarityForest, SimilarityTree
 
 
 def test_text_of_a_small_tree():
@@ -94,3 +95,39 @@ def test_linear_and_opaque_rules(given_pairs):
 def test_long_unions_are_cut_short(blobs):
     tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=7, min_samples_leaf=1), random_state=0).fit(*blobs)
     assert re.search(r"or one of \d+ more ways", tree.export_text())
+
+
+def test_a_small_tree_as_a_dict():
+    pairs = np.array([[[0.0], [d]] for d in range(1, 8)])
+    same = [True, True, False, True, False, False, False]
+    tree = SimilarityTree(max_depth=3, splitter="cut", coordinates=["abs_diff"]).fit(pairs, same)
+    root = tree.to_dict()["tree"]
+    assert root["inside_if"] == ["|x0 - x0'| <= 4.5"]
+    assert root["fpr"] == root["tpr"] == [0.0, 1.0]
+    assert root["outside"] == {
+        "depth": 1,
+        "rank": 1,
+        "n_same": 0,
+        "n_different": 3,
+        "fpr": [0.25, 1.0],
+        "tpr": [1.0, 1.0],
+        "llr": float(tree.tree_.llr[2]),
+        "score": 4.0,
+    }
+    assert [root["inside"]["inside"]["score"], root["inside"]["outside"]["inside"]["score"]] == [8.0, 6.0]
+
+
+def test_a_dict_is_ready_for_json_and_tells_what_there_is(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    forest = SimilarityForest(n_estimators=2, max_depth=3, n_pairs=300, preprocessor=X, random_state=0).fit(frame, y)
+    found = json.loads(json.dumps(forest.calibrate_threshold(frame, y, confidence=None).to_dict()))
+    assert found["class"] == "SimilarityForest"
+    assert found["parameters"]["n_pairs"] == 300
+    assert "preprocessor" not in found["parameters"]
+    assert found["feature_names_in"] == ["a", "b", "c", "d"]
+    assert found["threshold_report"]["threshold"] == found["threshold"] == forest.threshold_
+    assert found["calibration"] is None
+    assert len(found["trees"]) == 2
+    rule = found["trees"][0]["inside_if"][0]
+    assert re.search(r"[abcd]'", rule)

@@ -135,3 +135,9 @@ def test_unknown_kinds_are_refused(kinds):
 def test_pairs_of_the_wrong_shape_are_refused():
     with pytest.raises(ValueError, match=r"\(3, 4\).*\(n_pairs, 2, n_features\)"):
         pair_features(np.zeros((3, 4)))
+
+
+def test_names_of_more_whole_kinds_than_features():
+    pair_map = CoordinateSet(("abs_diff", "dot", "cosine"), n_features=1)
+    assert pair_map.names(["age"]) == ["|age - age'|", "dot(x, x')", "cosine(x, x')"]
+    assert len(pair_map) == 3

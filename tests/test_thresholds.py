@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, fbeta_score
 from identity_effects import LAWS
 from simtree import SimilarityTree
 from simtree.metrics import roc_curve
-from simtree.pairs import IndexPairs
+from simtree.pairs import IndexPairs, PairSampler
 from simtree.thresholds import Goal, best_knot, choose_threshold, n_identities_for
 
 
@@ -222,3 +222,11 @@ def test_a_refusal_leaves_the_threshold(tree, people):
     assert tree.threshold_ == before
     with pytest.raises(NotFittedError):
         SimilarityTree().calibrate_threshold(X, y)
+
+
+def test_points_that_never_pair_do_not_count(tree, people):
+    X, y = people
+    sitting = np.arange(len(y)) % 3
+    report = tree.calibrate_threshold(X, y, max_fpr=0.05, never_pair=sitting).threshold_report_
+    sampler = PairSampler(y, never_pair=sitting)
+    assert (report.n_same, report.n_different) == (sampler.n_same_pairs, sampler.n_different_pairs)

@@ -7,6 +7,8 @@ from simtree.auto import AutoSimilarity
 from simtree.estimators import SimilarityTree
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.forest import SimilarityForest
+from simtree.loading import load
+from simtree.persistence import ModelFileError
 from simtree.plain import PlainSimilarity
 from simtree.representation import (
     ForestPosterior,
@@ -40,6 +42,7 @@ __all__ = [
     "KernelDiscriminant",
     "LandmarkFeatures",
     "LinearSplitter",
+    "ModelFileError",
     "ObliqueCartSplitter",
     "PlainSimilarity",
     "QuantileMargins",
@@ -50,9 +53,10 @@ __all__ = [
     "__version__",
     "evaluate",
     "evaluate_scores",
+    "load",
 ]
 
-_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "splitters", "symmetry")
+_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "score_files", "splitters", "symmetry")
 
 
 def __getattr__(name: str) -> Any:

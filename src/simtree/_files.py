@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
     """Write a file under a temporary name and move it into place; folders are made as needed."""
+    with opened_atomically(file) as unfinished:
+        unfinished.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def opened_atomically(file: Path) -> Iterator[BinaryIO]:
+    """The same for what is written bit by bit: if that ends in an error, the file stays what it was."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+        with unfinished.open("wb") as stream:
+            yield stream
         os.replace(unfinished, file)
     finally:
         unfinished.unlink(missing_ok=True)

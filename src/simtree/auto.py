@@ -188,7 +188,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> Self:
         """Choose a similarity and learn it from labelled points.
 
         Parameters
@@ -197,6 +197,8 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             Points.
         y : array-like of shape (n_points,)
             Their classes.
+        never_pair : array-like of shape (n_points,), optional
+            As in `SimilarityTree.fit`.
 
         Returns
         -------
@@ -208,18 +210,18 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
                 raise ValueError(
                     "X is an array of pairs; AutoSimilarity makes folds of labelled points: give points and classes."
                 )
-            points, source = self._check_training(X, y, None)
+            points, source = self._check_training(X, y, None, never_pair)
             assert isinstance(source, PairSampler)
             entropy = check_random_state(self.random_state).randint(2**31, size=4)
             rng = np.random.default_rng(entropy)
             n_classes = int(source.classes.max()) + 1
             self.open_set_ = n_classes > MOST_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
             rows = _some_rows(source.classes, rng)
-            self._compare(points[rows], PairSampler(source.classes[rows]), rng, int(entropy[0]))
+            self._compare(points[rows], _sampler_of(source, rows), rng, int(entropy[0]))
             make, _ = CANDIDATES[self.best_name_]
             best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
             # The caller's own X and y, so that names of features arrive.
-            self.best_estimator_ = best.fit(X, y)
+            self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
             self.threshold_ = best.threshold_
         return self
 
@@ -272,7 +274,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
                 continue
             assert isinstance(left_out, PairSampler)
             pairs = left_out.draw(VALIDATION_PAIRS, rng, positive_fraction=0.2)
-            folds.append((numbers != fold, source.classes, pairs))
+            folds.append((numbers != fold, source, pairs))
         if not folds:
             raise ValueError("no fold has pairs of both kinds on both sides; give more points of each class.")
         return folds
@@ -285,6 +287,21 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             raise ValueError(f"open_set={self.open_set!r} is unknown; give True, False or 'auto'.")
         check_n_jobs(self.n_jobs)
         check_integer("verbose", self.verbose, 0)
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_._document()}
+
+    def _described(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_.to_dict()}
+
+    def _search_document(self) -> dict[str, Any]:
+        """What was tried, and what was found."""
+        return {
+            "results": {name: column.tolist() for name, column in self.results_.items()},
+            "best_name": self.best_name_,
+            "open_set": self.open_set_,
+            "fpr": self.fpr_,
+        }
 
     def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
         return self.best_estimator_._ready(points)
@@ -332,10 +349,16 @@ def _some_rows(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[
     return np.sort(rng.choice(n, SEARCH_POINTS, replace=False))
 
 
+def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
+    """A sampler of some of the points as if there were no others."""
+    return PairSampler(source.classes[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
+
+
 def _held_out_roc(
-    candidate: Similarity, points: NDArray[Any], seen: NDArray[np.bool_], classes: NDArray[np.int64], pairs: Any
+    candidate: Similarity, points: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
 ) -> tuple[Any, int]:
     """The curve of a candidate on pairs of points it did not see, and how many different pairs there are."""
-    candidate.fit(points[seen], classes[seen])
+    known = _sampler_of(source, np.flatnonzero(seen))
+    candidate.fit(points[seen], known.classes, never_pair=known.never_pair)
     numbers = np.column_stack([pairs.first, pairs.second])
     return candidate._roc_on(points, pairs.same, numbers), len(pairs) - pairs.n_same

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,13 +125,13 @@ def count_comparisons(
         units[source.first] = units[source.second] = grouped
     same, chunks = _split(source, units)
     same_scores = _finite(score(same.first, same.second))
-    scored: Iterator[tuple[_Chunk, FloatArray]] = ((chunk, _finite(score(chunk.first, chunk.second))) for chunk in chunks)
+    scored: Iterator[tuple[_Chunk, FloatArray]] = ((chunk, _scores_of(chunk, score)) for chunk in chunks)
     if isinstance(source, PairSampler) and source.n_different_pairs > FEW:
         drawn = source.draw(2 * PILOT, np.random.default_rng(random_state))
         pilot = _finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same]))
     else:
         known = list(scored)
-        pilot, scored = np.concatenate([scores for _, scores in known]), iter(known)
+        pilot, scored = np.concatenate([scores[chunk.compared] for chunk, scores in known]), iter(known)
     n_units = int(units.max()) + 1
     draws = UnitDraws(n_units, n_draws, random_state) if n_draws else None
     thresholds = _tally_thresholds(same_scores, pilot, fmr, at)
@@ -145,9 +146,10 @@ def count_comparisons(
     n_same_at = np.bincount(levels_of_same, minlength=of_same.n_levels)
     above = 1.0 - (np.cumsum(n_same_at) - n_same_at / 2.0) / len(same_scores)
     for chunk, scores in scored:
-        of_different.add(chunk, scores, of_different.levels(scores), above, units, groups, different_cost(scores))
         if search is not None:
             search.add(chunk, scores)
+        scores = scores[chunk.compared]
+        of_different.add(chunk.take(), scores, of_different.levels(scores), above, units, groups, different_cost(scores))
     n_different_at = of_different.counts
     below = (np.cumsum(n_different_at) - n_different_at / 2.0) / n_different_at.sum()
     of_same.add(_Chunk(same.first, same.second), same_scores, levels_of_same, below, units, groups, same_cost(same_scores))
@@ -166,11 +168,19 @@ def count_comparisons(
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Pairs to be scored together; of all pairs, those of the points of some identities with the points of later ones."""
+    """Pairs to be scored together; of all pairs, those of the points of some identities with the points of later ones.
+
+    Only the ``compared`` ones count: others are there to keep the pairs of two identities a rectangle.
+    """
 
     first: Index
     second: Index
     identities: range = range(0)
+    compared: NDArray[np.bool_] | EllipsisType = ...
+
+    def take(self) -> _Chunk:
+        """The pairs that count."""
+        return _Chunk(self.first[self.compared], self.second[self.compared])
 
 
 class _Kind:
@@ -290,7 +300,9 @@ def _identity_chunks(pairs: PairSampler) -> Iterator[_Chunk]:
             own, later = order[starts[identity] : starts[identity + 1]], order[starts[identity + 1] :]
             parts.append((np.repeat(own, len(later)), np.tile(later, len(own))))
         first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
-        yield _Chunk(first, second, range(begin, end))
+        compared = pairs.allowed(first, second)
+        if compared is None or compared.any():
+            yield _Chunk(first, second, range(begin, end), ... if compared is None else compared)
         begin = end
 
 
@@ -305,6 +317,14 @@ def _list_chunks(pairs: IndexPairs, units: Codes) -> Iterator[_Chunk]:
         rows = order[starts[begin] : starts[end]]
         yield _Chunk(pairs.first[rows], pairs.second[rows])
         begin = end
+
+
+def _scores_of(chunk: _Chunk, score: Score) -> FloatArray:
+    """Scores of the pairs of a chunk; those that do not count are below all others."""
+    scores = _finite(score(chunk.first, chunk.second))
+    if chunk.compared is not ...:
+        scores[~chunk.compared] = -np.inf
+    return scores
 
 
 def _finite(scores: FloatArray) -> FloatArray:

@@ -22,12 +22,14 @@ from simtree.folds import choose_penalty, fold_numbers
 from simtree.grower import Limits, Recipe
 from simtree.metrics import Roc, youden_threshold
 from simtree.pairs import IndexPairs, PairSampler, check_drawing, group_numbers
+from simtree.part_files import representation_document
 from simtree.pruning import PruningPath, prune, pruning_path
 from simtree.represented import fit_representation, represent, represented_names
 from simtree.similarity import Similarity
 from simtree.splitters import BY_NAME, Splitter
 from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
 from simtree.tree import RankTree
+from simtree.tree_files import trees_document
 
 # Beyond this depth different cells get the same score in float64.
 DEEPEST = 52
@@ -173,6 +175,14 @@ class TreeLearner(Similarity):
     @abstractmethod
     def _trees(self) -> list[RankTree]:
         """The grown trees."""
+
+    def _trees_document(self) -> dict[str, Any]:
+        """What is written of the trees and of what comes before them."""
+        return {
+            "representation": representation_document(self.representation_),
+            "max_depth": self.max_depth_,
+            "trees": trees_document(self._trees()),
+        }
 
     def _units(
         self,
@@ -350,7 +360,15 @@ class SimilarityTree(TreeLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Learn from labelled points, or from pairs.
 
         Parameters
@@ -364,6 +382,9 @@ class SimilarityTree(TreeLearner):
         groups : array-like, optional
             What the points are points of, such as people: folds of ``prune="cv"`` then hold whole groups. One entry for each
             row of X, or ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_points,), optional
+            For labelled points: those that share a value here never form a pair, such as points of one recording or of one
+            sitting, which are alike for reasons that tomorrow's pairs will not have.
 
         Returns
         -------
@@ -371,7 +392,7 @@ class SimilarityTree(TreeLearner):
         """
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs)
+            points, source = self._check_training(X, y, pairs, never_pair)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             self.representation_, points = fit_representation(self.representation, points, source)
             recipe = self._recipe(points, source, rng)
@@ -433,6 +454,18 @@ class SimilarityTree(TreeLearner):
         check_choice("prune", self.prune, (None, "cv"))
         check_real("prune_penalty", self.prune_penalty, 0.0, 1.0)
         check_integer("cv", self.cv, 2)
+
+    def _fitted_document(self) -> dict[str, Any]:
+        path = self._whole_path
+        return {
+            **self._trees_document(),
+            "n_pairs": self.n_pairs_,
+            "prune_penalty": self.prune_penalty_,
+            "pruning_path": None if path is None else path._asdict(),
+        }
+
+    def _described(self) -> dict[str, Any]:
+        return {"tree": rules.to_dict(self.tree_, self._names(None))}
 
     def _trees(self) -> list[RankTree]:
         return [self.tree_]

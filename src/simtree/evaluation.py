@@ -226,6 +226,7 @@ def evaluate(
     pairs: ArrayLike | None = None,
     identities: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    never_pair: ArrayLike | None = None,
     unit: str = "identities",
     n_pairs: int | None = MOST_PAIRS,
     threshold: float | None = None,
@@ -248,6 +249,8 @@ def evaluate(
         somebody else.
     groups : array-like of shape (n_points,), optional
         An attribute of each row of X, such as sex or device: error rates within each group are added.
+    never_pair : array-like of shape (n_points,), optional
+        Points that share a value here, such as a recording, are not compared.
     unit : {"identities", "samples"}, default="identities"
         What intervals take for independent. "samples" is right when the identities are fixed, such as ten digits.
     n_pairs : int or None, default=5_000_000
@@ -281,7 +284,7 @@ def evaluate(
     0.959 [0.898, 0.984]
     """
     options = _Options(unit, threshold, fmr, max_rank, n_draws, level, random_state)
-    score, source, units, n_points = _scored_by(model, X, y, pairs, identities)
+    score, source, units, n_points = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
     n_samples: int | None = n_points
     if isinstance(source, PairSampler):
@@ -366,15 +369,20 @@ class _Options:
 
 
 def _scored_by(
-    model: Any, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, identities: ArrayLike | None
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    pairs: ArrayLike | None,
+    identities: ArrayLike | None,
+    never_pair: ArrayLike | None,
 ) -> tuple[Score, PairSampler | IndexPairs, NDArray[np.int64], int]:
     """How to score pairs of rows, which pairs there are, whom each row belongs to, and how many rows there are."""
     if isinstance(model, Similarity):
-        score, source, units = model._comparisons(X, y, pairs, identities)
+        score, source, units = model._comparisons(X, y, pairs, identities, never_pair)
         return score, source, units, len(units)
     if pairs is not None or np.ndim(X) == 3:
         raise TypeError(f"model={model!r} is not a Similarity; score the pairs yourself, and call evaluate_scores.")
-    points, sampler = np.asarray(X), PairSampler(y)
+    points, sampler = np.asarray(X), PairSampler(y, never_pair=never_pair)
     if len(points) != sampler.n_points:
         raise ValueError(f"y has {sampler.n_points} entries for the {len(points)} rows of X; give one for each row.")
     return (

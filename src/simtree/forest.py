@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from simtree import rules
 from simtree._checks import check_choice, check_integer, n_to_draw
 from simtree._kernels.compilation import announced_compilation
 from simtree.bagging import Bag, Task, out_of_bag_values
@@ -23,6 +24,7 @@ from simtree.represented import fit_representation
 from simtree.splitters import CartSplitter, Splitter
 from simtree.symmetry import PointPairs
 from simtree.tree import RankTree
+from simtree.tree_files import roc_document
 
 # Pairs that all trees look at before the next ones: their rows stay near, and many of them meet at a test.
 FEW = 4096
@@ -171,7 +173,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Learn from labelled points, or from pairs.
 
         Parameters
@@ -181,6 +191,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         groups : array-like, optional
             What the points are points of, such as people: then bags hold whole groups. One entry for each row of X, or
             ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_points,), optional
+            As in `SimilarityTree.fit`.
 
         Returns
         -------
@@ -188,7 +200,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """
         with self._all_or_nothing(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs)
+            points, source = self._check_training(X, y, pairs, never_pair)
             bag = self._bag(points, source, groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
@@ -235,6 +247,19 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
         checked = self._check_pairs(pairs, X)
         return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {
+            **self._trees_document(),
+            "refilled": self.refilled_,
+            "entropy": self._entropy,
+            "training_roc": roc_document(self._training_roc),
+            "oob_roc": roc_document(self.oob_roc_) if hasattr(self, "oob_roc_") else None,
+        }
+
+    def _described(self) -> dict[str, Any]:
+        names = self._names(None)
+        return {"trees": [rules.to_dict(tree, names) for tree in self.trees_]}
 
     def _trees(self) -> list[RankTree]:
         return self.trees_

@@ -18,6 +18,8 @@ from simtree._checks import check_choice, check_integer, check_real
 from simtree._kernels import pairs as kernels
 
 Index = NDArray[np.int32]
+# Different pairs that are drawn at one time where some of them are dropped again.
+MOST_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,15 @@ class PairSampler:
     ----------
     y : array-like of shape (n_points,)
         Class of each point, of any type that can be sorted or hashed.
+    never_pair : array-like of shape (n_points,), optional
+        Points that share a value here never form a pair: those of one recording, or of one sitting.
 
     Attributes
     ----------
     classes : ndarray of shape (n_points,)
         Class of each point as a number, by first appearance.
+    never_pair : ndarray of shape (n_points,) or None
+        Such values as numbers.
     n_same_pairs, n_different_pairs : int
         How many unordered pairs of each kind exist.
 
@@ -77,21 +83,36 @@ class PairSampler:
     (4, 6)
     >>> len(sampler.all_pairs())
     10
+    >>> len(PairSampler(["ann", "bob", "ann", "bob", "bob"], never_pair=[1, 1, 2, 3, 3]).all_pairs())
+    8
     """
 
-    def __init__(self, y: ArrayLike) -> None:
+    def __init__(self, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> None:
         labels = class_codes(y)
         sizes = np.bincount(labels)
+        n = len(labels)
         self.classes = labels
-        self._order = np.argsort(labels, kind="stable").astype(np.int32)
+        self.never_pair = None if never_pair is None else _sharing(never_pair, n)
+        # Points of a class that share a value of never_pair stand beside each other.
+        order = np.argsort(labels, kind="stable") if self.never_pair is None else np.lexsort((self.never_pair, labels))
+        self._order = order.astype(np.int32)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._sizes = sizes.astype(np.int64)
-        n = len(labels)
         self.n_points = n
+        self._n_across = int((self._sizes * (n - self._sizes)).sum()) // 2
         self.n_same_pairs = int((self._sizes * (self._sizes - 1)).sum()) // 2
-        self.n_different_pairs = n * (n - 1) // 2 - self.n_same_pairs
+        self.n_different_pairs = self._n_across
+        if self.never_pair is not None:
+            self._blocks = _runs(labels[order], self.never_pair[order])
+            sharing, within = np.bincount(self.never_pair).astype(np.int64), np.diff(self._blocks)
+            n_within = int((within * (within - 1)).sum()) // 2
+            self.n_same_pairs -= n_within
+            self.n_different_pairs -= int((sharing * (sharing - 1)).sum()) // 2 - n_within
         if len(sizes) < 2:
             raise ValueError(f"y has {len(sizes)} class; different pairs need at least 2 classes.")
+        if self.never_pair is not None and 0 in (self.n_same_pairs, self.n_different_pairs):
+            kind = "two points of one class" if self.n_same_pairs == 0 else "two points of different classes"
+            raise ValueError(f"never_pair keeps {kind} apart wherever there are such; give points with more different values.")
         if self.n_same_pairs == 0:
             raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
 
@@ -105,12 +126,13 @@ class PairSampler:
 
         Its pairs are still row numbers of all points.
         """
-        sizes = np.bincount(self.classes[chosen])
-        if np.count_nonzero(sizes) < 2 or sizes.max() < 2:
-            return None
         rows = np.flatnonzero(chosen)
-        sampler = PairSampler(self.classes[rows])
+        try:
+            sampler = PairSampler(self.classes[rows], never_pair=None if self.never_pair is None else self.never_pair[rows])
+        except ValueError:
+            return None
         sampler._order = rows[sampler._order].astype(np.int32)
+        sampler.never_pair = self.never_pair  # by row of all points, as pairs are
         return sampler
 
     def members(self) -> tuple[Index, NDArray[np.int64]]:
@@ -162,41 +184,74 @@ class PairSampler:
         same = self._draw_same_by_identity(n_same, rng) if by_identity else self._draw_same(n_same, rng)
         return _join(same, self._draw_different(n_pairs - n_same, rng))
 
+    def allowed(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Which pairs of rows ``never_pair`` allows; None stands for all."""
+        return None if self.never_pair is None else self.never_pair[first] != self.never_pair[second]
+
     def _draw_same(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
         if n >= self.n_same_pairs:
             return self._all_same()
-        offsets = _offsets(self._sizes * (self._sizes - 1))
+        offsets = self._same_offsets()
         return self._same_from_numbers(rng.integers(0, offsets[-1], n), offsets)
 
     def _draw_same_by_identity(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
-        offsets = _offsets(self._sizes * (self._sizes - 1))
-        identities = np.flatnonzero(self._sizes > 1)[rng.integers(0, np.count_nonzero(self._sizes > 1), n)]
-        sizes = self._sizes[identities]
-        return self._same_from_numbers(offsets[identities] + rng.integers(0, sizes * (sizes - 1)), offsets)
+        offsets = self._same_offsets()
+        sizes = np.diff(offsets)
+        identities = np.flatnonzero(sizes)[rng.integers(0, np.count_nonzero(sizes), n)]
+        return self._same_from_numbers(offsets[identities] + rng.integers(0, sizes[identities]), offsets)
+
+    def _same_offsets(self) -> NDArray[np.int64]:
+        """Where the numbers of the same pairs of each class start; each pair has two, one for each order."""
+        if self.never_pair is None:
+            return _offsets(self._sizes * (self._sizes - 1))
+        return self._partner_offsets()[self._starts]
+
+    def _partner_offsets(self) -> NDArray[np.int64]:
+        """The same by point, in the order of `members`: a point has its class but for those it never pairs with."""
+        within = np.diff(self._blocks)
+        return _offsets(np.repeat(self._sizes, self._sizes) - np.repeat(within, within))
 
     def _same_from_numbers(self, numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> tuple[Index, Index]:
         first, second = _empty(len(numbers))
-        kernels.fill_same_pairs(numbers, offsets, self._starts, self._order, first, second)
-        return first, second
+        if self.never_pair is None:
+            kernels.fill_same_pairs(numbers, offsets, self._starts, self._order, first, second)
+            return first, second
+        partners = self._partner_offsets()
+        point = np.searchsorted(partners, numbers, side="right") - 1
+        block = np.searchsorted(self._blocks, point, side="right") - 1
+        partner = self._starts[np.searchsorted(offsets, numbers, side="right") - 1] + numbers - partners[point]
+        partner += np.where(partner >= self._blocks[block], np.diff(self._blocks)[block], 0)
+        return self._order[point], self._order[partner]
 
     def _draw_different(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
         if n >= self.n_different_pairs:
             return self._all_different()
         offsets = _offsets(self._sizes * (self.n_points - self._sizes))
         first, second = _empty(n)
-        numbers = rng.integers(0, offsets[-1], n)
-        kernels.fill_different_pairs(numbers, offsets, self._starts, self._order, first, second)
+        done = 0
+        while done < n:  # once, unless some of what was drawn may not pair
+            expected = -(-(n - done) * self._n_across // self.n_different_pairs)
+            drawn = _empty(expected if self.never_pair is None else min(expected, MOST_AT_ONCE))
+            numbers = rng.integers(0, offsets[-1], len(drawn[0]))
+            kernels.fill_different_pairs(numbers, offsets, self._starts, self._order, *drawn)
+            left, right = (rows[: n - done] for rows in self._without_sharing(*drawn))
+            first[done : done + len(left)], second[done : done + len(left)] = left, right
+            done += len(left)
         return first, second
 
     def _all_same(self) -> tuple[Index, Index]:
-        first, second = _empty(self.n_same_pairs)
+        first, second = _empty(int((self._sizes * (self._sizes - 1)).sum()) // 2)
         kernels.fill_all_same_pairs(self._starts, self._order, first, second)
-        return first, second
+        return self._without_sharing(first, second)
 
     def _all_different(self) -> tuple[Index, Index]:
-        first, second = _empty(self.n_different_pairs)
+        first, second = _empty(self._n_across)
         kernels.fill_all_different_pairs(self._starts, self._order, first, second)
-        return first, second
+        return self._without_sharing(first, second)
+
+    def _without_sharing(self, first: Index, second: Index) -> tuple[Index, Index]:
+        chosen = self.allowed(first, second)
+        return (first, second) if chosen is None else (first[chosen], second[chosen])
 
 
 def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
@@ -238,6 +293,22 @@ def _n_missing(labels: NDArray[Any]) -> int:
     return sum(
         label is None or type(label).__name__ in marks or (isinstance(label, float) and math.isnan(label)) for label in labels
     )
+
+
+def _sharing(never_pair: ArrayLike, n_points: int) -> NDArray[np.int64]:
+    """The values that points of no pair share, as numbers."""
+    values = np.asarray(never_pair)
+    if values.shape != (n_points,):
+        raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_points} points.")
+    if _n_missing(values):
+        raise ValueError(f"never_pair holds {_n_missing(values)} missing values; give each point a value, if only its own.")
+    return class_codes(values)
+
+
+def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of equal entries start, and the last ends."""
+    changes = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
+    return np.append(np.flatnonzero(changes), len(changes)).astype(np.int64)
 
 
 def group_numbers(groups: ArrayLike, n_points: int) -> NDArray[np.int64]:

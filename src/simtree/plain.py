@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simtree._checks import check_choice
+from simtree._checks import check_choice, check_n_jobs
 from simtree._kernels.compilation import announced_compilation
 from simtree.metrics import youden_threshold
+from simtree.part_files import representation_document
 from simtree.represented import fit_representation, represent
 from simtree.similarity import Similarity
 from simtree.symmetry import CoordinateSet, PointPairs
@@ -64,12 +65,12 @@ class PlainSimilarity(Similarity):
         self.preprocessor = preprocessor
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
         """Fit the representation, if there is one, and find a threshold.
 
         Parameters
         ----------
-        X, y, pairs
+        X, y, pairs, never_pair
             As in `SimilarityTree.fit`.
 
         Returns
@@ -77,12 +78,19 @@ class PlainSimilarity(Similarity):
         self
         """
         with self._all_or_nothing(), announced_compilation():
-            check_choice("metric", self.metric, METRICS)
-            points, source = self._check_training(X, y, pairs)
+            self._check_parameters()
+            points, source = self._check_training(X, y, pairs, never_pair)
             self.representation_, ready = fit_representation(self.representation, points, source)
             self._pair_map = CoordinateSet((self.metric,), ready.shape[1])
             self.threshold_ = youden_threshold(self._roc_of(ready, source))
         return self
+
+    def _check_parameters(self) -> None:
+        check_choice("metric", self.metric, METRICS)
+        check_n_jobs(self.n_jobs)
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {"representation": representation_document(self.representation_)}
 
     def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
         return points if self.representation_ is None or not len(points) else represent(self.representation_, points)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 try:
@@ -18,9 +20,34 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
         return method
 
 
-__all__ = ["CallbackSupportMixin", "reported", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "pairs_watcher", "reported", "watched_pairs", "with_callbacks"]
 
 T = TypeVar("T")
+_WATCHER: ContextVar[Callable[[int], None]] = ContextVar("simtree_pairs_watcher", default=lambda n_pairs: None)
+
+
+@contextmanager
+def watched_pairs(tell: Callable[[int], None]) -> Iterator[None]:
+    """Inside this context ``tell`` hears of each block of pairs that was scored, and how many they are.
+
+    Examples
+    --------
+    >>> from simtree import PlainSimilarity
+    >>> plain = PlainSimilarity(metric="euclidean").fit([[0.0], [0.5], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> with watched_pairs(print):
+    ...     scores = plain.pair_score([[0, 1], [0, 2]], [[0.0], [1.0], [2.0]])
+    2
+    """
+    token = _WATCHER.set(tell)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
+
+
+def pairs_watcher() -> Callable[[int], None]:
+    """Who is to be told of scored pairs; ask in the thread that was called, for those at work do not know."""
+    return _WATCHER.get()
 
 
 def reported(steps: Iterable[T], estimator: Any, *, n_steps: int, what: str, verbose: int) -> Iterator[T]:

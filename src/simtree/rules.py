@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,35 @@ def export_text(
 
     describe(0, "")
     return "\n".join(lines)
+
+
+def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digits: int = 6) -> dict[str, Any]:
+    """The same as nested dicts of words and numbers, for JSON; a split cell has ``inside_if``, ``inside``, ``outside``."""
+    names = tree.pair_map.names(feature_names)
+    fpr, tpr = tree.cell_bounds()
+    cells = tree.cells
+
+    def described(cell: int) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "depth": int(cells.depth[cell]),
+            "rank": int(cells.rank[cell]),
+            "n_same": int(cells.n_same[cell]),
+            "n_different": int(cells.n_different[cell]),
+            "fpr": [float(fpr[cell]), float(fpr[cell] + tree.fpr_mass[cell])],
+            "tpr": [float(tpr[cell]), float(tpr[cell] + tree.tpr_mass[cell])],
+            "llr": float(tree.llr[cell]),
+        }
+        if cells.inside[cell] < 0:
+            return {**found, "score": float(tree.scores[cell])}
+        return {
+            **found,
+            "gain": float(cells.gain[cell]),
+            "inside_if": describe_region(tree.region(cell), names, digits),
+            "inside": described(int(cells.inside[cell])),
+            "outside": described(int(cells.outside[cell])),
+        }
+
+    return described(0)
 
 
 def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> list[str]:

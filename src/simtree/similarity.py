@@ -1,14 +1,17 @@
 """What every fitted similarity can do, and the border where users' pairs become row numbers.
 
-A subclass provides `_score_pairs` (scores of pairs of rows) and `_greatest_score`; the rest follows.
+A subclass provides `_score_pairs` (scores of pairs of rows), `_greatest_score`, `_check_parameters` and `_fitted_document`
+(what a model file says of it); the rest follows.
 """
 
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +26,10 @@ from simtree._kernels.compilation import announced_compilation
 from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
+from simtree.part_files import parameters_document, plain_parameters
+from simtree.persistence import write_document
 from simtree.probability import Calibration, fit_calibration
+from simtree.progress import pairs_watcher
 from simtree.retrieval import BestRows, plan_search
 from simtree.symmetry import PointPairs
 from simtree.thresholds import Goal, ThresholdReport, choose_threshold
@@ -119,6 +125,7 @@ class Similarity(BaseEstimator, ABC):
         beta: float = 1.0,
         pairs: ArrayLike | None = None,
         identities: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
         n_pairs: int | None = MOST_PAIRS,
     ) -> Self:
         """Choose ``threshold_`` on data that training has not seen; by default so that the FPR is at most ``max_fpr``.
@@ -141,6 +148,8 @@ class Similarity(BaseEstimator, ABC):
         identities : array-like, optional
             For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
             somebody else, and pairs that share a person are taken for independent.
+        never_pair : array-like of shape (n_points,), optional
+            As in `fit`.
         n_pairs : int or None, default=5_000_000
             If there are more pairs, so many are drawn; None uses all.
 
@@ -161,21 +170,27 @@ class Similarity(BaseEstimator, ABC):
         True
         """
         goal = Goal(strategy, max_fpr, confidence, min_rate, beta)
-        score, source, units = self._comparisons(X, y, pairs, identities)
+        score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
         source = at_most(source, n_pairs, 0) if isinstance(source, PairSampler) else source
         report = choose_threshold(score, source, units, goal, n_units=len(np.unique(units)))
         self.threshold_, self.threshold_report_ = report.threshold, report
         return self
 
     def calibrate_probability(
-        self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, identities: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        identities: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
     ) -> Self:
         """Learn what scores are worth as evidence, on data that training has not seen; then there is `predict_proba`.
 
         Takes what `calibrate_threshold` takes. ``calibration_`` holds an increasing function of the score, and its cost (Cllr)
         before and after, on identities that it was not fitted on. Of many pairs a million are drawn.
         """
-        score, source, units = self._comparisons(X, y, pairs, identities)
+        score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
         index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
@@ -196,11 +211,16 @@ class Similarity(BaseEstimator, ABC):
         return np.column_stack([1.0 - same, same])
 
     def _comparisons(
-        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, identities: ArrayLike | None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        identities: ArrayLike | None,
+        never_pair: ArrayLike | None,
     ) -> tuple[Callable[[Any, Any], NDArray[np.float64]], IndexPairs | PairSampler, NDArray[np.int64]]:
         """A function that scores pairs of rows, the pairs there are, and the identity of each row."""
         check_is_fitted(self)
-        points, source = self._check_training(X, y, pairs, reset=False)
+        points, source = self._check_training(X, y, pairs, never_pair, reset=False)
         points = self._ready(points)
         if isinstance(source, PairSampler):
             units = source.classes
@@ -289,6 +309,83 @@ class Similarity(BaseEstimator, ABC):
         check_is_fitted(self)
         return PairDistance(copy.copy(self))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file of data, never code; `simtree.load` reads it. The file is written whole or not at all.
+
+        No training point is in it: a ``preprocessor`` is left out, as are callbacks, and a generator as ``random_state``.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom with the ending ``.simtree``.
+
+        Examples
+        --------
+        >>> import tempfile, simtree
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = simtree.SimilarityTree(max_depth=4, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tree.save(f"{folder}/iris.simtree")
+        ...     again = simtree.load(f"{folder}/iris.simtree")
+        >>> bool((again.pairwise_score(X) == tree.pairwise_score(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        write_document(Path(path), self._document())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model for people and other programs: parameters, threshold and rules as words and numbers, ready for JSON.
+
+        It is not what `save` writes, and cannot be loaded.
+        """
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "parameters": plain_parameters(self),
+            **self._common_document(),
+            "calibration": self.calibration_.to_dict() if hasattr(self, "calibration_") else None,
+            **self._described(),
+        }
+
+    def _document(self) -> dict[str, Any]:
+        """What is written of the model."""
+        if type(self).__module__.split(".")[0] != "simtree":
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own and cannot be saved: a model file holds data, never code, and "
+                "knows models of simtree only."
+            )
+        self._check_parameters()
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters_document(self),
+            **self._common_document(),
+            "calibration": vars(self.calibration_) if hasattr(self, "calibration_") else None,
+            "fitted": self._fitted_document(),
+        }
+
+    def _common_document(self) -> dict[str, Any]:
+        """What is written of every model, for files and for people."""
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else [str(name) for name in names],
+            "threshold": float(self.threshold_),
+            "threshold_report": self.threshold_report_.to_dict() if hasattr(self, "threshold_report_") else None,
+        }
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is not what it must be."""
+
+    @abstractmethod
+    def _fitted_document(self) -> dict[str, Any]:
+        """What is written of what was learned."""
+
+    def _described(self) -> dict[str, Any]:
+        """What people may want to know of what was learned."""
+        return {}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -326,10 +423,12 @@ class Similarity(BaseEstimator, ABC):
     def _fill_blocks(self, score: Callable[[PointPairs], NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
         """What a function says of many pairs, in threads."""
         scores = np.empty(pairs.n_pairs)
+        tell = pairs_watcher()
 
         def fill(start: int) -> None:
             rows = slice(start, start + BLOCK)
             scores[rows] = score(pairs.take(rows))
+            tell(len(scores[rows]))
 
         self._in_threads(fill, pairs.n_pairs)
         return scores
@@ -390,7 +489,13 @@ class Similarity(BaseEstimator, ABC):
         return checked, first, second
 
     def _check_training(
-        self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None, *, reset: bool = True
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        never_pair: ArrayLike | None = None,
+        *,
+        reset: bool = True,
     ) -> tuple[NDArray[Any], IndexPairs | PairSampler]:
         """Points, and either the given pairs or a sampler of the labelled points' pairs."""
         if y is None:
@@ -410,7 +515,9 @@ class Similarity(BaseEstimator, ABC):
             points = self._check_points(X, reset=reset)
             labels = column_or_1d(y, warn=True)
             check_consistent_length(points, labels)
-            return points, PairSampler(labels)
+            return points, PairSampler(labels, never_pair=never_pair)
+        if never_pair is not None:
+            raise ValueError("never_pair is for labelled points; leave unwanted pairs out of those that are given.")
         same = check_pair_labels("y", y, len(first))
         if (first == second).any():
             row = first[first == second][0]

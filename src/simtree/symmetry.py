@@ -90,12 +90,12 @@ OBLIQUE_KINDS = ("abs_diff", "sum")
 KINDS = (*FEATURE_KINDS, *WHOLE_KINDS, OBLIQUE)
 
 
-class _Coordinate(NamedTuple):
-    """One coordinate: its kind, and the column it looks at: of the points, or of ``whole`` for kinds of the whole pair."""
+class _Block(NamedTuple):
+    """Neighbouring coordinates of one kind, and the columns they look at: of the points, or of ``whole`` for the whole pair."""
 
     kind: Kind
     code: int
-    column: int
+    columns: range
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class CoordinateSet:
             raise ValueError(f"coordinates={list(self.kinds)!r} is not a list of different kinds; choose from {sorted(KINDS)}.")
 
     def __len__(self) -> int:
-        return len(self._coordinates)
+        return sum(len(block.columns) for block in self._blocks)
 
     @property
     def n_columns(self) -> int:
@@ -136,35 +136,35 @@ class CoordinateSet:
         return self.n_features + len(self.directions)
 
     @cached_property
-    def _coordinates(self) -> list[_Coordinate]:
+    def _blocks(self) -> list[_Block]:
         found = []
         whole = 0
         for name in self.kinds:
             if name in FEATURE_KINDS:
                 kind = FEATURE_KINDS[name]
-                found += [_Coordinate(kind, kind.code, column) for column in range(self.n_features)]
+                found.append(_Block(kind, kind.code, range(self.n_features)))
             elif name in WHOLE_KINDS:
-                found.append(_Coordinate(WHOLE_KINDS[name], kernels.WHOLE, whole))
+                found.append(_Block(WHOLE_KINDS[name], kernels.WHOLE, range(whole, whole + 1)))
                 whole += 1
             else:
-                for kind in (FEATURE_KINDS[name] for name in OBLIQUE_KINDS):
-                    found += [_Coordinate(kind, kind.code, column) for column in range(self.n_features, self.n_columns)]
+                of_directions = range(self.n_features, self.n_columns)
+                found += [_Block(FEATURE_KINDS[name], FEATURE_KINDS[name].code, of_directions) for name in OBLIQUE_KINDS]
         return found
 
     @cached_property
     def kind_codes(self) -> NDArray[np.uint8]:
         """The kernel's code of the kind of each coordinate."""
-        return np.array([coordinate.code for coordinate in self._coordinates], dtype=np.uint8)
+        return np.concatenate([np.full(len(block.columns), block.code, dtype=np.uint8) for block in self._blocks])
 
     @cached_property
     def columns(self) -> NDArray[np.int32]:
         """The column each coordinate looks at: of the extended points, or of ``whole``."""
-        return np.array([coordinate.column for coordinate in self._coordinates], dtype=np.int32)
+        return np.concatenate([np.arange(block.columns.start, block.columns.stop, dtype=np.int32) for block in self._blocks])
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:
         """The factor of each coordinate in f."""
-        return np.array([coordinate.kind.scale for coordinate in self._coordinates])
+        return np.concatenate([np.full(len(block.columns), block.kind.scale) for block in self._blocks])
 
     @cached_property
     def whole_kinds(self) -> NDArray[np.int64]:
@@ -199,7 +199,12 @@ class CoordinateSet:
         """Readable names of all coordinates, such as ``|age - age'|``."""
         features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
         columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
-        return [coordinate.kind.label.format(columns[coordinate.column]) for coordinate in self._coordinates]
+        whole = [""] * len(WHOLE_KINDS)  # whose labels name no column
+        return [
+            block.kind.label.format((whole if block.code == kernels.WHOLE else columns)[column])
+            for block in self._blocks
+            for column in block.columns
+        ]
 
     def extend(self, points: NDArray[Any]) -> NDArray[Any]:
         """Points with their products with the directions as further columns; the points themselves if there are none."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from simtree._kernels.route import Nodes, add_exit_values, route_pairs
 from simtree.metrics import Roc
-from simtree.regions import AxisRegion, Region
+from simtree.regions import INSIDE, OUTSIDE, AxisRegion, Region
 from simtree.symmetry import CoordinateSet, PointPairs
 
 
@@ -254,14 +254,16 @@ class TreeBuilder:
 
     def freeze(self) -> RankTree:
         """The finished tree."""
-        axis = {c: cell.region for c, cell in enumerate(self._cells) if isinstance(cell.region, AxisRegion)}
-        sizes = [len(region.coordinate) for region in axis.values()]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        entry = np.full(len(self._cells), -1, dtype=np.int32)
-        entry[list(axis)] = starts[:-1]
 
         def column(name: str, dtype: type) -> NDArray[Any]:
             return np.array([getattr(cell, name) for cell in self._cells], dtype=dtype)
+
+        axis = {c: cell.region for c, cell in enumerate(self._cells) if isinstance(cell.region, AxisRegion)}
+        n_tests = np.zeros(len(self._cells), dtype=np.int64)
+        n_tests[list(axis)] = [len(region.coordinate) for region in axis.values()]
+
+        def joined(name: str, dtype: type) -> NDArray[Any]:
+            return np.concatenate([np.empty(0), *(getattr(region, name) for region in axis.values())]).astype(dtype)
 
         cells = Cells(
             depth=column("depth", np.int32),
@@ -272,30 +274,61 @@ class TreeBuilder:
             n_same=column("n_same", np.int64),
             n_different=column("n_different", np.int64),
             gain=column("gain", np.float64),
-            entry=entry,
+            entry=entries(n_tests),
         )
-        target = np.where(entry >= 0, entry, -1 - np.arange(len(entry), dtype=np.int32))
-        owner = np.repeat(np.fromiter(axis, dtype=np.int64, count=len(axis)), sizes)
-        shift = np.repeat(starts[:-1], sizes)
-
-        def joined(name: str, dtype: type) -> NDArray[Any]:
-            return np.concatenate([np.empty(0), *(getattr(region, name) for region in axis.values())]).astype(dtype)
-
-        def successors(name: str) -> NDArray[np.int32]:
-            # -1 and -2, the two ends of a region, become the two children of its cell.
-            local = joined(name, np.int32)
-            ends = np.where(local == -1, target[cells.inside[owner]], target[cells.outside[owner]])
-            return np.where(local >= 0, local + shift, ends).astype(np.int32)
-
-        coordinate = joined("coordinate", np.int32)
-        nodes = Nodes(
-            kind=self.pair_map.kind_codes[coordinate],
-            feature=self.pair_map.columns[coordinate],
-            threshold=joined("threshold", np.float64),
-            if_le=successors("if_le"),
-            if_gt=successors("if_gt"),
+        tests = AxisRegion(
+            joined("coordinate", np.int32),
+            joined("threshold", np.float64),
+            joined("if_le", np.int32),
+            joined("if_gt", np.int32),
+            joined("decrease", np.float64),
         )
         others = {
             c: cell.region for c, cell in enumerate(self._cells) if cell.region is not None and cell.region.kind != "axis"
         }
-        return RankTree(self.pair_map, self.max_depth, cells, nodes, coordinate, joined("decrease", np.float64), others)
+        return joined_tree(self.pair_map, self.max_depth, cells, n_tests, tests, others)
+
+
+def entries(n_tests: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The first node of each cell that has so many tests; -1 where there is none."""
+    return np.where(n_tests > 0, np.cumsum(n_tests) - n_tests, -1).astype(np.int32)
+
+
+def _targets(entry: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Where a walk that enters each cell goes on: a node, or the cell as an exit."""
+    return np.where(entry >= 0, entry, -1 - np.arange(len(entry), dtype=np.int32))
+
+
+def joined_tree(
+    pair_map: CoordinateSet,
+    max_depth: int,
+    cells: Cells,
+    n_tests: NDArray[np.int64],
+    tests: AxisRegion,
+    others: Mapping[int, Region],
+) -> RankTree:
+    """A tree whose axis regions are given one after the other: so many tests of each cell, whose ends become its children."""
+    target = _targets(cells.entry)
+    owner = np.repeat(np.arange(len(n_tests)), n_tests)
+
+    def successors(local: NDArray[np.int32]) -> NDArray[np.int32]:
+        ends = np.where(local == INSIDE, target[cells.inside[owner]], target[cells.outside[owner]])
+        return np.where(local >= 0, local + cells.entry[owner], ends).astype(np.int32)
+
+    kinds, columns = pair_map.kind_codes[tests.coordinate], pair_map.columns[tests.coordinate]
+    nodes = Nodes(kinds, columns, tests.threshold, successors(tests.if_le), successors(tests.if_gt))
+    return RankTree(pair_map, max_depth, cells, nodes, tests.coordinate, tests.decrease, others)
+
+
+def separate_tests(tree: RankTree) -> tuple[NDArray[np.int64], AxisRegion]:
+    """What `joined_tree` was given: how many tests each cell has, and the tests with successors as in their own region."""
+    cells, owner = tree.cells, tree.node_cell
+    target = _targets(cells.entry)
+
+    def local(successor: NDArray[np.int32]) -> NDArray[np.int32]:
+        inside, outside = successor == target[cells.inside[owner]], successor == target[cells.outside[owner]]
+        return np.where(inside, INSIDE, np.where(outside, OUTSIDE, successor - cells.entry[owner])).astype(np.int32)
+
+    n_tests = np.bincount(owner, minlength=tree.n_cells).astype(np.int64)
+    nodes = tree.nodes
+    return n_tests, AxisRegion(tree.coordinate, nodes.threshold, local(nodes.if_le), local(nodes.if_gt), tree.decrease)

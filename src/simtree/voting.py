@@ -60,7 +60,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
 
     estimators_: list[Similarity]
     scales_: NDArray[np.float64]
-    _ends: list[int]
+    _n_columns: list[int]
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class VotingSimilarity(Similarity, _BaseComposition):
         self._set_params("estimators", **params)
         return self
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
         """Fit all members, and find their scales and a threshold.
 
         Parameters
         ----------
-        X, y, pairs
+        X, y, pairs, never_pair
             As in `SimilarityTree.fit`.
 
         Returns
@@ -98,17 +98,16 @@ class VotingSimilarity(Similarity, _BaseComposition):
         self
         """
         with self._all_or_nothing(), announced_compilation():
-            members, self._weights = self._check_members()
-            points, source = self._check_training(X, y, pairs)
-            if self.preprocessor is None:  # the caller's own, so that names of features arrive
-                given: tuple[Any, ...] = (X, y, pairs)
-            elif isinstance(source, PairSampler):
-                given = (points, y, None)
-            else:
-                given = (points, source.same, np.column_stack([source.first, source.second]))
-            self.estimators_ = [member.fit(*given[:2], pairs=given[2]) for member in members]
+            self._check_parameters()
+            points, source = self._check_training(X, y, pairs, never_pair)
+            given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
+            if isinstance(source, PairSampler):
+                given["never_pair"] = never_pair
+            elif self.preprocessor is not None:  # elsewhere the caller's own, so that names of features arrive
+                given = {"X": points, "y": source.same, "pairs": np.column_stack([source.first, source.second])}
+            self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
             ready = [member._ready(points) for member in self.estimators_]
-            self._ends = np.cumsum([columns.shape[1] for columns in ready]).tolist()
+            self._n_columns = [columns.shape[1] for columns in ready]
             some = source.draw(SCALE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
             different = some.take(~some.same)
             spreads = []
@@ -120,7 +119,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
             self.threshold_ = youden_threshold(self._roc_of(np.hstack(ready), some))
         return self
 
-    def _check_members(self) -> tuple[list[Similarity], NDArray[np.float64]]:
+    def _check_parameters(self) -> None:
         check_n_jobs(self.n_jobs)
         names = [name for name, _ in self.estimators]
         if not names:
@@ -129,10 +128,21 @@ class VotingSimilarity(Similarity, _BaseComposition):
         for name, member in self.estimators:
             if not isinstance(member, Similarity):
                 raise TypeError(f"estimators has {member!r} under {name!r}; give similarities such as SimilarityForest().")
-        weights = np.ones(len(names)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (len(names),) or not np.isfinite(weights).all() or (weights <= 0.0).any():
-            raise ValueError(f"weights={self.weights!r} must be {len(names)} positive numbers, one for each of estimators.")
-        return [clone(member) for _, member in self.estimators], weights
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+            if weights.shape != (len(names),) or not np.isfinite(weights).all() or (weights <= 0.0).any():
+                raise ValueError(f"weights={self.weights!r} must be {len(names)} positive numbers, one for each of estimators.")
+
+    def _fitted_document(self) -> dict[str, Any]:
+        members = [
+            {"name": name, "model": member._document()}
+            for (name, _), member in zip(self.estimators, self.estimators_, strict=True)
+        ]
+        return {"members": members, "scales": self.scales_, "n_columns": np.array(self._n_columns, dtype=np.int64)}
+
+    def _described(self) -> dict[str, Any]:
+        members = {name: member.to_dict() for (name, _), member in zip(self.estimators, self.estimators_, strict=True)}
+        return {"scales": self.scales_.tolist(), "members": members}
 
     def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
         """What each member wants, side by side."""
@@ -143,12 +153,17 @@ class VotingSimilarity(Similarity, _BaseComposition):
         # A gallery may have many more rows than a block has pairs.
         (A, first), (B, second) = occurring(pairs.A, pairs.first), occurring(pairs.B, pairs.second)
         begin = 0
-        for member, end, weight in zip(self.estimators_, self._ends, self._weights / self.scales_, strict=True):
-            of_a, of_b = (np.ascontiguousarray(rows[:, begin:end]) for rows in (A, B))
-            total += weight * member._score_pairs(PointPairs(of_a, of_b, first, second))
-            begin = end
+        for member, n_columns, factor in zip(self.estimators_, self._n_columns, self._factors, strict=True):
+            of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_columns]) for rows in (A, B))
+            total += factor * member._score_pairs(PointPairs(of_a, of_b, first, second))
+            begin += n_columns
         return total
 
     def _greatest_score(self) -> float:
-        greatest = [member._greatest_score() for member in self.estimators_]
-        return float(np.dot(self._weights / self.scales_, greatest))
+        return float(np.dot(self._factors, [member._greatest_score() for member in self.estimators_]))
+
+    @property
+    def _factors(self) -> NDArray[np.float64]:
+        """What the scores of each member are multiplied by."""
+        weights = np.ones(len(self.estimators_)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        return np.asarray(weights / self.scales_)

@@ -16,10 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import oracle
+from simtree import ClassifierSplitter, load
 from simtree.pairs import PairSampler
 
 # So small that a few queries and rows need several parts.
@@ -62,6 +63,18 @@ def new_pairs():
 
 def test_symmetric_bit_for_bit(fitted, new_pairs):
     np.testing.assert_array_equal(fitted.pair_score(new_pairs), fitted.pair_score(new_pairs[:, ::-1]))
+
+
+def test_a_file_changes_nothing_or_the_model_is_refused(fitted, new_pairs, tmp_path):
+    parts = fitted.get_params(deep=False)
+    if isinstance(parts.get("splitter"), ClassifierSplitter) or isinstance(parts.get("representation"), FunctionTransformer):
+        with pytest.raises(TypeError, match="never code"):
+            fitted.save(tmp_path / "m.simtree")
+        return
+    fitted.save(tmp_path / "m.simtree")
+    loaded = load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(loaded.pair_score(new_pairs), fitted.pair_score(new_pairs))
+    np.testing.assert_array_equal(loaded.pair_score(new_pairs[:, ::-1]), fitted.pair_score(new_pairs))
 
 
 def test_pairwise_is_pair_by_pair_and_symmetric(fitted, rng):

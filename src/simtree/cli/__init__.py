@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from simtree.cli.app import app
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name not in ("typer", "rich", "pandas"):
             raise
         sys.exit(f'The simtree command needs {error.name}; install it with: pip install "simtree[cli]"')
     app()

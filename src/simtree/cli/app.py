@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from importlib import metadata
 
-import rich  # noqa: F401  (typer asks for it late, when something went wrong already)
 import typer
 
-from simtree.cli import reproduce
+from simtree.cli import calibrate, evaluate, explain, fit, reproduce, score, show
 
-app = typer.Typer(help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate_model)
+app.command("calibrate")(calibrate.calibrate)
+app.command("score")(score.score)
+app.command("explain")(explain.explain)
+app.command("show")(show.show_model)
 app.add_typer(reproduce.app, name="reproduce")
 
 

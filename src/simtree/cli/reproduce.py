@@ -2,75 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shlex
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from simtree.cli.common import Jobs, Seed, check_pictures, check_writable, command_line, one_sentence
 from simtree.experiments.results import Order
 
 app = typer.Typer(help="Run an experiment of the paper and set it beside what the paper prints.", no_args_is_help=True)
 
 
-def _check_jobs(n_jobs: int) -> int:
-    if n_jobs == 0:
-        raise typer.BadParameter("0 cores do no work; give 1 or more, or -1 for all.")
-    return n_jobs
-
-
 Runs = Annotated[int, typer.Option("--runs", min=1, help="How often what is random is repeated.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all that is random.")]
-Jobs = Annotated[int, typer.Option("--n-jobs", callback=_check_jobs, help="Cores at work; -1 for all.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the results.", file_okay=False)]
 
 RESULTS = Path("results")
-INTERRUPTED = 130  # what shells give after Ctrl-C
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Say what went wrong without a traceback."""
-    try:
-        yield
-    except (ValueError, OSError, ImportError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _carry_out(name: str, run: Callable[[Order], None], *, runs: int, seed: int, n_jobs: int, out: Path) -> None:
     """Run an experiment, show its tables and name its files; what goes wrong is one sentence."""
-    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files: no window, no display needed
     folder = out.expanduser()
-    try:
-        with _one_sentence():
-            _check_ready(folder)
-            run(Order(folder, runs, seed, n_jobs, shlex.join(["simtree", *sys.argv[1:]])))
-            shown = (folder / f"{name}.md").read_text(encoding="utf-8")
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted. Finished runs are kept in {out}; the same command goes on from there.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    kept = f"Interrupted. Finished runs are kept in {out}; the same command goes on from there."
+    with one_sentence(interrupted=kept):
+        check_pictures()
+        check_writable("--out", folder)
+        run(Order(folder, runs, seed, n_jobs, command_line()))
+        shown = (folder / f"{name}.md").read_text(encoding="utf-8")
     typer.echo(shown)
     typer.echo("Written: " + ", ".join(str(file) for file in sorted(folder.glob(f"{name}[._]*"))))
-
-
-def _check_ready(folder: Path) -> None:
-    """Fail before the work, not after it."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OSError(f"--out {folder} cannot be written to ({error.strerror}); choose another folder.") from error
 
 
 @app.command()
@@ -135,6 +96,6 @@ def page(
     """Make the page that shows all results beside the paper's, from the JSON files of the experiments."""
     from simtree.experiments.page import write_page
 
-    with _one_sentence():
+    with one_sentence():
         write_page(results, out)
     typer.echo(f"Written: {out}")

@@ -128,8 +128,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         -------
         self
         """
-        check_features(self.landmarks, self.n_landmarks, self.gamma)
-        check_n_jobs(self.n_jobs)
+        self._check_parameters()
         points = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         (self.features_,) = draw_features(points, self.landmarks, self.n_landmarks, self.gamma, 1, rng)
@@ -151,6 +150,10 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         with announced_compilation():
             return self.features_.of(validate_data(self, X, dtype=np.float64, order="C", reset=False), self.n_jobs)
+
+    def _check_parameters(self) -> None:
+        check_features(self.landmarks, self.n_landmarks, self.gamma)
+        check_n_jobs(self.n_jobs)
 
 
 def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None:

@@ -62,8 +62,7 @@ class QuantileMargins(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        check_integer("n_quantiles", self.n_quantiles, 2)
-        check_choice("output", self.output, ("uniform", "normal"))
+        self._check_parameters()
         points = validate_data(self, X, dtype=np.float64)
         curves = [_curve(feature, self.n_quantiles) for feature in points.T]
         self.knots_, self.levels_ = [knots for knots, _ in curves], [levels for _, levels in curves]
@@ -87,6 +86,10 @@ class QuantileMargins(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for j, (knots, levels) in enumerate(zip(self.knots_, self.levels_, strict=True)):
             found[:, j] = _quantiles(points[:, j], knots, levels)
         return np.asarray(ndtri(found) if self.output == "normal" else found, dtype=np.float64)
+
+    def _check_parameters(self) -> None:
+        check_integer("n_quantiles", self.n_quantiles, 2)
+        check_choice("output", self.output, ("uniform", "normal"))
 
 
 def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:

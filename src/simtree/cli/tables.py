@@ -1,0 +1,357 @@
+"""Tables of samples from files, each cell checked: what is wrong is named by its column and its row."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import fnmatch
+import math
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+# Separators of a text file that are looked for in its first line; the first one if there is none.
+SEPARATORS = ",;\t|"
+# Rows that a stream of pairs is read and scored in.
+ROWS = 1 << 17
+# What pandas calls a column without a name: row numbers that another program wrote, most of the time.
+UNNAMED = "Unnamed: "
+# Of text, without the mark that some programs put at the start.
+ENCODING = "utf-8-sig"
+
+
+class UnreadableFileError(ValueError):
+    """A file is not what the end of its name says."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, and the file it comes from.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    frame : DataFrame
+        Its content.
+    separator : str or None
+        What stands between the cells of a text file; None: it is no plain text.
+    start : int
+        Number of the first row, if this is a part of a file.
+
+    Examples
+    --------
+    >>> table = Table(Path("people.csv"), pd.DataFrame({"who": ["ann", "bob"], "height": [1.7, 1.8]}))
+    >>> table.numbers(["height"]).shape
+    (2, 1)
+    """
+
+    path: Path
+    frame: pd.DataFrame
+    separator: str | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def check_column(self, name: str, wanted_by: str) -> str:
+        """The name, if there is such a column; otherwise an error that tells the closest names there are."""
+        names = [str(column) for column in self.frame.columns]
+        if name in names:
+            return name
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        meant = f"did you mean {' or '.join(map(repr, close))}?" if close else f"its columns are {_some(names)}."
+        raise ValueError(f"{self.path.name} has no column {name!r}, which {wanted_by} names; {meant}")
+
+    def labels(self, name: str, option: str) -> NDArray[Any]:
+        """The values of a column that tells rows apart; none may be missing."""
+        column = self.frame[self.check_column(name, option)]
+        missing = np.flatnonzero(column.isna())
+        if len(missing):
+            raise ValueError(f"{self._cell(name, missing[0])} is empty; fill it in, or leave the row out.")
+        return np.asarray(column.to_numpy())
+
+    def numbers(self, names: Sequence[str], *, can_drop: bool = False) -> pd.DataFrame:
+        """Columns as finite numbers; ``can_drop``: the user may do without a column that has others."""
+        return pd.DataFrame({name: self._numbers(name, can_drop) for name in names}, index=self.frame.index)
+
+    def rows_of(self, column: str, wanted_by: str, n_rows: int, rows_file: str) -> NDArray[np.int64]:
+        """A column of row numbers of another table, counted from 0."""
+        values = self._numbers(self.check_column(column, wanted_by), can_drop=False)
+        bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= n_rows))
+        if len(bad):
+            raise ValueError(
+                f"{self._cell(column, bad[0])} is {values[bad[0]]:.15g}; give a row number of {rows_file}, from 0 to "
+                f"{n_rows - 1}, or name the column of {rows_file} that it refers to with --id."
+            )
+        return values.astype(np.int64)
+
+    def places_of(self, column: str, wanted_by: str, places: dict[Any, int], rows_file: str) -> NDArray[np.int64]:
+        """Row numbers of the keys in a column, by a dict that knows them."""
+        keys = self.labels(column, wanted_by)
+        found = np.array([places.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            cell = self._cell(column, unknown[0])
+            raise ValueError(f"{cell} is {keys.tolist()[unknown[0]]!r}, which the --id column of {rows_file} does not have.")
+        return found
+
+    def row(self, text: str, key: str | None) -> int:
+        """The number of a row, from its number or from its value in a column that tells rows apart."""
+        if key is None:
+            if not text.isdecimal() or int(text) >= len(self):
+                raise ValueError(f"{self.path.name} has no row {text}; its rows are 0 to {len(self) - 1}, or give --id COL.")
+            return int(text)
+        values = self.labels(key, "--id").astype(str)
+        rows = np.flatnonzero(values == text)
+        if len(rows) != 1:
+            close = difflib.get_close_matches(text, values.tolist(), n=3, cutoff=0.5)
+            meant = (
+                f"; did you mean {' or '.join(map(repr, close))}?" if close and not len(rows) else "; give one that has one."
+            )
+            raise ValueError(f"{self.path.name}: column {key!r} has {len(rows)} rows with the value {text!r}{meant}")
+        return int(rows[0])
+
+    def _numbers(self, name: str, can_drop: bool) -> NDArray[np.float64]:
+        column = self.frame[name]
+        remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or leave the row out."
+        kind = column.dtype.kind
+        if kind in "OUT" or isinstance(column.dtype, pd.StringDtype):
+            read = pd.to_numeric(column, errors="coerce")
+            odd = np.flatnonzero(read.isna() & column.notna())
+            if len(odd):
+                cell = f"{self._cell(name, odd[0])} is {column.iloc[odd[0]]!r}"
+                if can_drop and not read.notna().any():
+                    raise ValueError(f"{cell}, and the column has no number at all; leave it out with --drop {name!r}.")
+                raise ValueError(f"{cell}, not a number; correct it, {remedy}")
+            column = read
+        elif kind not in "biuf":
+            raise ValueError(
+                f"{self.path.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it, {remedy}"
+            )
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        for what, wrong in (("empty", np.isnan(values)), ("infinite", np.isinf(values))):
+            rows = np.flatnonzero(wrong)
+            if len(rows):
+                more = f" (so are {len(rows) - 1:,} more)" if len(rows) > 1 else ""
+                raise ValueError(f"{self._cell(name, rows[0])} is {what}{more}; fill it in, {remedy}")
+        return np.asarray(values)
+
+    def _cell(self, column: str, row: int) -> str:
+        """Where a cell is, in words: rows are counted from 0, and a text file has lines."""
+        number = self.start + int(row)
+        line = None if self.separator is None else _line_of(self.path, self.separator, number)
+        return f"{self.path.name}: column {column!r}, row {number}{'' if line is None else f' (line {line})'}"
+
+
+def check_there(path: Path) -> None:
+    """Raise if there is no such file; a file with nearly that name is told."""
+    if not path.exists():
+        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+        raise FileNotFoundError(f"there is no file {path}{f'; did you mean {close[0]}?' if close else '.'}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a file.")
+
+
+def read_table(path: Path) -> Table:
+    """The table in a file; its kind goes by the end of its name."""
+    check_there(path)
+    reader = _reader(path)
+    with _readable(path):
+        found = reader(path)
+    found.frame.columns = found.frame.columns.map(str)
+    repeated = found.frame.columns[found.frame.columns.duplicated()]
+    if len(repeated):
+        raise ValueError(f"{path.name} has two columns {repeated[0]!r}; give them different names.")
+    return found
+
+
+def read_samples(path: Path) -> Table:
+    """A table with one row a sample, of which pairs can be made."""
+    found = read_table(path)
+    if len(found) < 2:
+        raise ValueError(f"{path.name} has {len(found)} row{'' if len(found) == 1 else 's'}; a pair takes two: give more rows.")
+    if found.separator is not None and all(_is_number(name) for name in found.frame.columns):
+        raise ValueError(f"{path.name} starts with numbers; let its first line name the columns.")
+    return found
+
+
+def stream_table(path: Path) -> Iterator[Table]:
+    """The parts of a table that need not fit in memory, in order; '-' is standard input, as CSV."""
+    if str(path) != "-":
+        check_there(path)
+    start = 0
+    with _readable(path):
+        separator, frames = _parts(path)
+        for frame in frames:
+            yield Table(path, frame.rename(columns=str), separator, start)
+            start += len(frame)
+
+
+def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The columns to learn from: those named, or all but those dropped, those that say something else, and unnamed ones.
+
+    Names may be given one by one or with commas between, and as patterns such as ``H.*``.
+    """
+    names = [str(name) for name in found.frame.columns]
+    if features:
+        chosen = _named(found, features, "--features")
+        for name in others:
+            if name in chosen:
+                raise ValueError(f"--features names {name!r}, which says what a row is, not how; leave it out.")
+    else:
+        chosen = [name for name in names if name not in others and not name.startswith(UNNAMED)]
+    dropped = set(_named(found, drop, "--drop"))
+    chosen = [name for name in chosen if name not in dropped]
+    if not chosen:
+        raise ValueError(f"{found.path.name} has no column left to learn from; its columns are {_some(names)}.")
+    return chosen
+
+
+def _named(found: Table, given: Sequence[str], option: str) -> list[str]:
+    names = [str(name) for name in found.frame.columns]
+    chosen: list[str] = []
+    for entry in given:
+        # A name may have a comma or a bracket in it.
+        for part in [entry] if entry in names else [piece.strip() for piece in entry.split(",") if piece.strip()]:
+            matching = [part] if part in names else fnmatch.filter(names, part)
+            chosen += matching or [found.check_column(part, option)]
+    return list(dict.fromkeys(chosen))
+
+
+def _kind(path: Path) -> str:
+    """The end of a file's name that tells what it is, without that of its compression."""
+    ends = [end.lower() for end in path.suffixes]
+    if ends and ends[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip"):
+        ends.pop()
+    return ends[-1].removeprefix(".") if ends else ""
+
+
+def _reader(path: Path) -> Callable[[Path], Table]:
+    readers: dict[str, Callable[[Path], Table]] = {
+        "csv": _read_text,
+        "tsv": _read_text,
+        "parquet": lambda path: Table(path, pd.read_parquet(path)),
+        "feather": lambda path: Table(path, pd.read_feather(path)),
+        "npz": _read_npz,
+        "npy": _read_npy,
+    }
+    if _kind(path) not in readers:
+        raise ValueError(
+            f"{path.name}: the end of the name must tell what it is, one of {', '.join(f'.{k}' for k in readers)}."
+        )
+    return readers[_kind(path)]
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say which file it was that could not be read."""
+    try:
+        yield
+    except UnreadableFileError:
+        raise
+    except (ValueError, OSError, KeyError, EOFError, NotImplementedError, csv.Error, zipfile.BadZipFile) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise UnreadableFileError(f"{path.name} cannot be read: {said[0].rstrip('.')}.") from None
+
+
+def _read_text(path: Path) -> Table:
+    separator = _separator(path)
+    frame = pd.read_csv(path, sep=separator, low_memory=False, encoding=ENCODING)
+    return Table(path, frame, _plain_separator(path, separator))
+
+
+def _parts(path: Path) -> tuple[str | None, Iterator[pd.DataFrame]]:
+    """What stands between the cells of a text file whose lines can be counted, and the parts of a file."""
+    if str(path) == "-":
+        return None, _text_parts(sys.stdin, ",", None)
+    if _kind(path) in ("csv", "tsv"):
+        separator = _separator(path)
+        return _plain_separator(path, separator), _text_parts(path, separator, ENCODING)
+    if _kind(path) == "parquet":
+        return None, _parquet_parts(path)
+    whole = read_table(path).frame
+    return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
+
+
+def _text_parts(source: Any, separator: str, encoding: str | None) -> Iterator[pd.DataFrame]:
+    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=encoding) as parts:
+        yield from parts
+
+
+def _parquet_parts(path: Path) -> Iterator[pd.DataFrame]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=ROWS):
+            yield batch.to_pandas()
+
+
+def _separator(path: Path) -> str:
+    """What stands between cells, by the first line."""
+    try:
+        first = pd.read_csv(path, sep="\x1f", header=None, nrows=1, dtype=str, quoting=csv.QUOTE_NONE, encoding=ENCODING)
+    except pd.errors.EmptyDataError:
+        raise UnreadableFileError(f"{path.name} is empty; its first line must name the columns.") from None
+    line = str(first.iloc[0, 0])
+    return max(SEPARATORS, key=line.count)
+
+
+def _plain_separator(path: Path, separator: str) -> str | None:
+    """The separator, if the lines of the file can be counted as they are."""
+    return separator if path.suffix.lower() in (".csv", ".tsv") else None
+
+
+def _line_of(path: Path, separator: str, row: int) -> int | None:
+    """The line on which a row ends, counted from 1; cells may hold line breaks, and empty lines are no rows."""
+    with path.open(encoding=ENCODING, newline="") as stream:
+        lines = csv.reader(stream, delimiter=separator)
+        number = -2
+        for cells in lines:
+            number += bool(cells)
+            if number == row:
+                return lines.line_num
+    return None
+
+
+def _read_npz(path: Path) -> Table:
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    lengths = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
+    if len(set(lengths.values())) != 1 or any(array.ndim > 2 for array in arrays.values()):
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"its arrays must have one entry or row for each sample, but they are {shapes}")
+    columns: dict[str, Any] = {}
+    for name, array in arrays.items():
+        columns |= {name: array} if array.ndim == 1 else {f"{name}{j}": array[:, j] for j in range(array.shape[1])}
+    return Table(path, pd.DataFrame(columns))
+
+
+def _read_npy(path: Path) -> Table:
+    array = np.load(path, allow_pickle=False)
+    if array.dtype.names is not None and array.ndim == 1:
+        return Table(path, pd.DataFrame({name: array[name] for name in array.dtype.names}))
+    if array.ndim != 2:
+        raise ValueError(f"its array must have two dimensions, rows and columns, but its shape is {array.shape}")
+    return Table(path, pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])]))
+
+
+def _is_number(text: object) -> bool:
+    try:
+        return math.isfinite(float(str(text)))
+    except ValueError:
+        return False
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

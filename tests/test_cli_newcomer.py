@@ -1,0 +1,74 @@
+"""Tried as a new user would: a CSV of samples, four commands, and there is a model, a promised threshold, a table, pictures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import simtree
+from simtree.datasets import load_keystroke
+
+
+def keystroke():
+    """400 timings of one password from each of 51 people."""
+    if not os.environ.get("SIMTREE_DATA"):
+        pytest.skip("the environment variable SIMTREE_DATA does not name the folder of cmu_keystroke.npz")
+    return load_keystroke()
+
+
+def made_up():
+    """Timings of as many people who do not exist: few of each, with long tails."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(51), 10)
+    return np.exp(rng.normal(size=(51, 8))[y] + 0.5 * rng.standard_t(3, size=(510, 8)) - 2), y
+
+
+@pytest.mark.parametrize("data", [keystroke, made_up])
+def test_four_commands_from_a_table_to_a_decision(data, tmp_path, record_property):
+    X, y = data()
+    table = pd.DataFrame(X, columns=[f"t{j}" for j in range(X.shape[1])])
+    table.insert(0, "subject", [f"s{k:02d}" for k in y])
+    table[y < 30].to_csv(tmp_path / "train.csv", index=False)
+    table[y >= 30].to_csv(tmp_path / "others.csv", index=False)
+    n = int((y >= 30).sum())
+    rows = np.column_stack([np.zeros(200, dtype=int), np.random.default_rng(1).integers(1, n, 200)])
+    pd.DataFrame(rows, columns=["first", "second"]).to_csv(tmp_path / "pairs.csv", index=False)
+    taken: dict[str, float] = {}
+
+    def command(line, code=0):
+        start = time.perf_counter()
+        wide = {**os.environ, "COLUMNS": "200"}  # so that no sentence is broken into lines
+        called = [sys.executable, "-m", *line.split()]
+        done = subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False, env=wide)
+        taken[line.split()[1]] = taken.get(line.split()[1], 0.0) + time.perf_counter() - start
+        assert done.returncode == code, done.stderr
+        return done
+
+    command("simtree fit train.csv --label subject -o people.simtree")
+    promised = command("simtree calibrate people.simtree others.csv --label subject --max-fpr 0.05")
+    evaluated = command("simtree evaluate people.simtree others.csv --label subject --plots pictures")
+    command("simtree score people.simtree pairs.csv others.csv -o scores.csv")
+    record_property("seconds", {verb: round(seconds, 1) for verb, seconds in taken.items()})
+    print("seconds:", {verb: round(seconds, 1) for verb, seconds in taken.items()}, "in all", round(sum(taken.values()), 1))
+
+    model = simtree.load(tmp_path / "people.simtree")
+    report = model.threshold_report_
+    assert (report.max_fpr, report.confidence, report.n_identities) == (0.05, 0.95, 21)
+    assert report.fpr <= report.fpr_bound <= 0.05
+    assert "FPR <= 0.05 with 95 % confidence, for new values of subject" in promised.stdout
+    assert "which promises FPR <= 0.05" in evaluated.stdout
+    assert {"det.png", "roc.png", "scores.png", "threshold.png"} <= {file.name for file in (tmp_path / "pictures").iterdir()}
+    scores = pd.read_csv(tmp_path / "scores.csv")
+    assert scores["accepted"].tolist() == (scores["score"] >= model.threshold_).astype(int).tolist()
+
+    before = (tmp_path / "people.simtree").read_bytes()
+    refused = command("simtree calibrate people.simtree others.csv --label subject --max-fpr 0.001", code=1)
+    assert "takes at least 78 identities" in refused.stderr
+    assert "there are 21" in refused.stderr
+    assert (tmp_path / "people.simtree").read_bytes() == before

@@ -1,0 +1,110 @@
+"""Small fitted models of every kind that a model file can hold; run as a program it writes the files of tests/model_files.
+
+Files of a version are written once, when it is new, and kept for ever: later versions of simtree must read them.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+
+from simtree import (
+    AutoSimilarity,
+    ForestPosterior,
+    GaussianSplitter,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    LinearSplitter,
+    ObliqueCartSplitter,
+    PlainSimilarity,
+    QuantileMargins,
+    SimilarityForest,
+    SimilarityTree,
+    VotingSimilarity,
+    WithinClassWhitening,
+)
+
+FILES = Path(__file__).parent / "model_files"
+N_FEATURES = 3
+WHITENED = (QuantileMargins(n_quantiles=5, output="normal"), WithinClassWhitening(random_state=0))
+
+
+def people(seed, n=12, n_samples=6):
+    """Samples of some people, and who they are of."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n), n_samples)
+    return 1.5 * rng.normal(size=(n, N_FEATURES))[y] + 0.4 * rng.normal(size=(len(y), N_FEATURES)), y
+
+
+def probes():
+    """Points that no model has seen."""
+    return people(99, n=4, n_samples=4)[0]
+
+
+def _tree(**parameters):
+    return SimilarityTree(**{"max_depth": 3, "n_pairs": 400, "random_state": 0, **parameters})
+
+
+def _forest(**parameters):
+    return SimilarityForest(**{"n_estimators": 3, "max_depth": 3, "n_pairs": 200, "random_state": 0, **parameters})
+
+
+MODELS = {
+    "tree": _tree(),
+    "tree-pruned": _tree(max_depth="sqrt_log", splitter="cut", prune="cv", coordinates=("abs_diff", "min", "cosine")),
+    "tree-oblique": _tree(coordinates=["abs_diff", "oblique", "dot"], directions=["random", "discriminant"], n_directions=2),
+    "tree-linear": _tree(splitter=LinearSplitter(C=0.5)),
+    "tree-local": _tree(splitter=ObliqueCartSplitter(n_directions=2, max_depth=2, min_samples=10)),
+    "tree-gaussian": _tree(splitter=GaussianSplitter(min_samples=5), max_features=2),
+    "forest": _forest(oob_score=True, n_estimators=5),
+    "forest-refilled": _forest(n_estimators=4, refill=True, focus_fpr=0.3),
+    "forest-median": _forest(aggregation="median_rank", splitter="cross", bootstrap=False),
+    "forest-linear": _forest(splitter="linear", max_features=0.5),
+    "forest-posterior": _forest(representation=ForestPosterior(n_estimators=20, max_depth=3, random_state=0)),
+    "forest-discriminant": _forest(representation=KernelDiscriminant(n_landmarks=6, n_repeats=2, random_state=0)),
+    "forest-pipeline": _forest(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
+    "plain": PlainSimilarity(metric="manhattan", n_jobs=2),
+    "plain-pipeline": PlainSimilarity(representation=make_pipeline(*WHITENED)),
+    "plain-landmarks": PlainSimilarity(
+        metric="euclidean", representation=make_pipeline(LandmarkFeatures(n_landmarks=5, random_state=0), *WHITENED)
+    ),
+    "plain-waves": PlainSimilarity(
+        representation=KernelDiscriminant(n_landmarks=4, landmarks="fourier", max_classes=3, random_state=0)
+    ),
+    "voting": VotingSimilarity(
+        [
+            ("plain", PlainSimilarity(representation=make_pipeline(*WHITENED))),
+            ("forest", _forest(n_estimators=2)),
+            ("tree", _tree()),
+        ],
+        weights=[1.0, 2.0, 0.5],
+    ),
+    "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
+    "auto-forest": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
+}
+
+
+@cache
+def fitted(name):
+    """The model of this name, fitted, with a threshold and a calibration; do not change it."""
+    X, y = people(1)
+    model = MODELS[name].fit(X, y)
+    if name == "auto-forest":  # as if one had been chosen: those that AutoSimilarity grows are large
+        model.best_estimator_ = fitted("forest-pipeline")
+    model.calibrate_threshold(*people(2), max_fpr=0.4, confidence=0.8 if "tree" in name else None)
+    return model if name == "plain" else model.calibrate_probability(*people(2))
+
+
+if __name__ == "__main__":
+    from simtree.persistence import VERSION
+
+    folder = FILES / f"version_{VERSION}"
+    scores = {name: fitted(name).pairwise_score(probes())[0].tolist() for name in MODELS}
+    folder.mkdir(parents=True)  # never over files that exist
+    for name in MODELS:
+        fitted(name).save(folder / f"{name}.simtree")
+    (folder / "scores.json").write_text(json.dumps(scores, indent=1) + "\n")
