@@ -6,7 +6,8 @@ same run gives time, peak memory and accuracy on pairs of points (on keystroke d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,11 @@ def seconds_of_first_fit() -> float:
 
 def run_table(folder: Path, name: str, title: str, plans: list[Plan], n_test: int, relative_to: str) -> Table:
     """All plans, repeat by repeat, so that other load on the machine falls on all."""
+    lines = run_lines(folder, name, plans, n_test)
+    return Table(title, lines, relative_to)
+
+
+def run_lines(folder: Path, name: str, plans: list[Plan], n_test: int) -> list[Line]:
     runs: dict[str, list[dict[str, list[float]]]] = {plan.name: [] for plan in plans}
     notes = {plan.name: plan.note for plan in plans}
     for repeat in range(max(plan.repeats for plan in plans)):
@@ -110,7 +116,7 @@ def run_table(folder: Path, name: str, title: str, plans: list[Plan], n_test: in
                 runs[plan.name] += in_fresh_process(run_once, folder, name, plan.spec, n_test, ())
             else:
                 notes[plan.name] = "not run: not installed"
-    return Table(title, [Line(plan.name, joined(runs[plan.name]), notes[plan.name]) for plan in plans], relative_to)
+    return [Line(plan.name, joined(runs[plan.name]), notes[plan.name]) for plan in plans]
 
 
 # What is fitted
@@ -231,10 +237,35 @@ def no_less_accurate(name: str, ours: Line, peer: Line) -> list[Goal]:
     ]
 
 
+DATA = (("mnist", "MNIST"), ("keystroke", "Keystroke data"))
+AGAIN = "measured again, after the other lines"
+
+
+def measure_again(folder: Path, scale: str, repeats: int, known: dict[str, Any], rows: re.Pattern[str]) -> dict[str, Any]:
+    """Some lines of a section that was measured before, by the names of their data and their own; and the goals anew."""
+    size, goals, n_found = SIZES[scale], [], 0
+    for (name, _), stored in zip(DATA, known["tables"], strict=False):
+        n_coordinates = 2 * Points.load(folder / f"{name}.npz").X.shape[1]
+        plans = [
+            plan for plan in plans_of(name, size, repeats, n_coordinates) if plan.spec and rows.search(f"{name}: {plan.name}")
+        ]
+        n_found += len(plans)
+        lines = {line.name: line for line in run_lines(folder, name, plans, size.n_test)} if plans else {}
+        for line in stored["lines"]:
+            if line["name"] in lines:
+                line["figures"] = lines[line["name"]].figures
+                line["note"] = "; ".join(filter(None, [lines[line["name"]].note, AGAIN]))
+        table = Table(stored["title"], [Line(**line) for line in stored["lines"]], stored["relative_to"])
+        goals += [asdict(goal) for goal in goals_of(name, table, size)]
+    if not n_found:
+        raise ValueError(f"--rows {rows.pattern!r} is in the name of no line of the fit tables.")
+    return {**known, "goals": goals}
+
+
 def section(folder: Path, scale: str, repeats: int) -> Section:
     size = SIZES[scale]
     tables, goals = [], []
-    for name, label in (("mnist", "MNIST"), ("keystroke", "Keystroke data")):
+    for name, label in DATA:
         n_coordinates = 2 * Points.load(folder / f"{name}.npz").X.shape[1]
         plans = plans_of(name, size, repeats, n_coordinates)
         title = f"{label}, {n_coordinates} coordinates:"

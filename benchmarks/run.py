@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small parts of the data: about five minutes")
     parser.add_argument("--tiny", action="store_true", help="small synthetic data: shows that everything runs")
     parser.add_argument("--only", type=sections, default=list(SECTIONS), help="sections to run, with commas between (all)")
+    parser.add_argument("--rows", type=re.compile, help="lines of the fit tables to measure again (a pattern)")
     parser.add_argument("--repeats", type=positive, help="runs of each measurement (3; 1 with --quick or --tiny)")
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of bench.json, bench.md and pictures (results)"
@@ -119,6 +121,12 @@ def main() -> None:
         for name in options.only:
             load, start, share = os.getloadavg(), time.perf_counter(), Share()
             print(f"{name} ...", file=sys.stderr, flush=True)
+            if options.rows and name == "fit" and name in found:
+                found[name] = bench_fit.measure_again(folder, scale, repeats, found[name], options.rows)
+                found[name]["setting"]["again"] = {"rows": options.rows.pattern, "others": share.of_others()}
+                write(options.out, {"scale": scale, "sections": found})
+                print(section_as_markdown(name, found[name]) + "\n", flush=True)
+                continue
             measured = SECTIONS[name](folder, scale, repeats)
             how = {**setting(load), "repeats": repeats, "seconds": time.perf_counter() - start, "others": share.of_others()}
             found[name] = {**measured, "setting": how}

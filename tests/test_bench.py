@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -160,6 +161,33 @@ def test_tests_answered_are_those_of_the_walk(folder):
             below = values[tree.coordinate[at], p] <= tree.nodes.threshold[at]
             at = (tree.nodes.if_le if below else tree.nodes.if_gt)[at]
     assert answered == bench_roofs.tests_answered(tree, bench_roofs.PointPairs(points.X, points.X, pairs.first, pairs.second))
+
+
+def test_some_lines_of_a_fit_are_measured_again(folder):
+    size, name = bench_fit.SIZES["tiny"], bench_fit.our_name("keystroke", bench_fit.SIZES["tiny"])
+    plans = {data: bench_fit.plans_of(data, size, 1, 8) for data, _ in bench_fit.DATA}
+    stored = [
+        {
+            "title": data,
+            "lines": [
+                {"name": p.name, "figures": {figure: [9e9] for figure in (SECONDS, MEMORY, AUC, TPR)}, "note": p.note}
+                for p in plans[data]
+            ],
+            "relative_to": None,
+        }
+        for data in plans
+    ]
+    known = {"tables": stored, "goals": [], "facts": {}, "setting": {}}
+    found = bench_fit.measure_again(folder, "tiny", 1, known, re.compile("keystroke: .*refill$"))
+    changed = [
+        (table["title"], line) for table in found["tables"] for line in table["lines"] if bench_fit.AGAIN in line["note"]
+    ]
+    assert [(title, line["name"]) for title, line in changed] == [("keystroke", name)]
+    assert 0 < changed[0][1]["figures"][SECONDS][0] < 9e9
+    ratio = next(goal for goal in found["goals"] if goal["name"].startswith("keystroke: time of the forest"))
+    assert ratio["value"] == pytest.approx(changed[0][1]["figures"][SECONDS][0] / 9e9)
+    with pytest.raises(ValueError, match="is in the name of no line"):
+        bench_fit.measure_again(folder, "tiny", 1, known, re.compile("wood"))
 
 
 # The command
