@@ -12,7 +12,7 @@ import simtree
 ROOT = Path(simtree.__file__).parent
 # A module imports only from rows above its own. Names of modules that are planned have their place already.
 ROWS = [
-    {"_checks", "_files", "_kernels", "progress"},
+    {"_checks", "_files", "_kernels", "_threads", "progress"},
     {"symmetry", "pairs", "metrics", "persistence", "score_files"},
     {"intervals"},
     {"comparisons"},

@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from simtree._kernels import binning as kernels
 from simtree._kernels.coordinates import fill_values
 from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
+from simtree._threads import in_threads
 from simtree.pairs import IndexPairs
 from simtree.symmetry import OBLIQUE, CoordinateSet, PointPairs
 
@@ -175,7 +176,7 @@ class TrainingPairs:
 
     def _in_threads(self, work: Callable[[int], None], parts: Sequence[int]) -> None:
         """Call ``work`` for each part."""
-        Parallel(n_jobs=min(self._n_threads, len(parts)), require="sharedmem")(delayed(work)(part) for part in parts)
+        in_threads(work, parts, self._n_threads)
 
     def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
         """Values of some coordinates, ``(n_columns, n_pairs)``."""

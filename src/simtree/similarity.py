@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from simtree._checks import check_integer, check_pair_labels, check_real
 from simtree._kernels.compilation import announced_compilation
+from simtree._threads import in_threads
 from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
@@ -440,11 +441,7 @@ class Similarity(BaseEstimator, ABC):
     def _run(self, work: Callable[[Any], None], parts: Sequence[Any]) -> None:
         """Call ``work`` for each part, in threads if there are several."""
         with announced_compilation():
-            if len(parts) < 2:
-                for part in parts:
-                    work(part)
-            else:
-                Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(work)(part) for part in parts)
+            in_threads(work, parts, self.n_jobs)
 
     def _check_points(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
         """Points as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from simtree._kernels.compilation import announced_compilation
+from simtree._threads import in_threads
 from simtree.pairs import class_codes
 
 Floats = NDArray[np.float64]
@@ -146,6 +146,6 @@ def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes
 def filled_in_blocks(n: int, n_columns: int, fill: Callable[[slice, Floats], None], n_jobs: int | None) -> Floats:
     """An array of n rows, of which ``fill(rows, out)`` fills a block at a time."""
     out = np.zeros((n, n_columns))
-    blocks = (slice(start, min(n, start + BLOCK)) for start in range(0, n, BLOCK))
-    Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(rows, out[rows]) for rows in blocks)
+    blocks = [slice(start, min(n, start + BLOCK)) for start in range(0, n, BLOCK)]
+    in_threads(lambda rows: fill(rows, out[rows]), blocks, n_jobs)
     return out
