@@ -52,7 +52,7 @@ class Size:
     n_pairs: int
 
 
-SIZES = {"full": Size(1_000_000), "quick": Size(100_000), "tiny": Size(1_000)}
+SIZES = {"full": Size(1_000_000), "quick": Size(50_000), "tiny": Size(1_000)}
 
 
 def simtree_cut(points: Points, n_pairs: int, repeats: int) -> dict[str, list[float]]:

@@ -54,7 +54,7 @@ class Size:
 
 
 # On real data, for the quick run of all benchmarks; on synthetic data, to show that this one runs.
-MEDIUM = Size(n_components=153, n_pairs=20_000, n_scored=200_000, n_drawn=2_000_000, n_imports=1)
+MEDIUM = Size(n_components=153, n_pairs=20_000, n_scored=100_000, n_drawn=500_000, n_imports=1)
 FULL = Size(n_components=153, n_pairs=100_000, n_scored=1_000_000, n_drawn=10_000_000, n_imports=5)
 QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_imports=1)
 
