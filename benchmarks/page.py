@@ -77,9 +77,9 @@ block laid out by feature. The kernels of scoring are compiled at the first fit.
 `top_k(queries, X, k=10)` of a forest of 44 trees of depth 15 with classification trees of depth 5, each on 200,000 pairs of
 LFW descriptors (128 features) of 60 % of the people, beside FAISS flat (L2), which computes one distance where simtree asks
 44 trees, and beside LightGBM (100 trees of 63 leaves) scoring every row, features built. The result of simtree is exact: what
-scoring and sorting all rows would find, ties broken by row number. For one query alone the gallery is coded for that query only. Before
-that, some pairs are asked which tests are worth asking, which takes about 6 ms whatever the number of rows: in 100,000 rows
-that is a quarter of the time, and it is not shared by threads.
+scoring and sorting all rows would find, ties broken by row number. For one query alone the gallery is coded for that query
+only. Before that, some pairs are asked which tests are worth asking, which takes about 6 ms whatever the number of rows: in
+100,000 rows that is a quarter of the time, and it is not shared by threads.
 """,
     "roofs": """
 What a kernel does a second, beside a bare loop on the same machine: a copy of as many bytes, a histogram of one column, a
