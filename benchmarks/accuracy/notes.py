@@ -13,8 +13,8 @@ changes from one group of people to the next: quantiles help most people, but bo
 such people are met only the forest on features as given knows it. Their vote is better than each on every group. Cosines add to
 the AUC and take from the lowest rates.""",
     "audio": """Tried on the training speakers: the same, forests along discriminant directions, and forests of Gaussian splits
-(whose cells are few, so that alone they say little at low FPRs, but they err elsewhere than the others). The one quadratic ratio as a
-fifth member gained nothing beside them.""",
+(whose cells are few, so that alone they say little at low FPRs, but they err elsewhere than the others). The one quadratic
+ratio as a fifth member gained nothing beside them.""",
     "lfw": """Tried on the training people: more and less whitening, forests on features as given and whitened, with same pairs
 uniform over pairs and over people, with more pairs and fewer trees. Same pairs uniform over people (`same_weighting`) gain most
 at the lowest FPRs and lose a little at 0.01; whitened points make up for it. Descriptors were trained on other faces than these
