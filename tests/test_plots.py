@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import subprocess
 import sys
@@ -12,10 +13,12 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree, evaluate
+from simtree.evaluation import Band
 from simtree.metrics import Roc, roc_curve
 from simtree.plots import (
     CmcDisplay,
@@ -354,3 +357,24 @@ def test_importances_are_sorted_and_summed_up(tree):
     widths = [bar.get_width() for bar in drawn.bars_]
     assert sum(widths) == pytest.approx(1.0)
     assert widths[:2] == sorted(tree.feature_importances_, reverse=True)[:2]
+
+
+def test_names_of_a_data_frame_stand_beside_importances(blobs):
+    X, y = blobs
+    tree = SimilarityTree(max_depth=3, random_state=0).fit(pd.DataFrame(X, columns=["ear", "nose", "eye", "chin"]), y)
+    labels = [label.get_text() for label in ImportanceDisplay.from_estimator(tree).ax_.get_yticklabels()]
+    assert sorted(labels) == ["chin", "ear", "eye", "nose"]
+
+
+def test_bands_never_fall(blobs):
+    """Neither edge of a band turns back, however the intervals of single thresholds jump."""
+    X, y = blobs
+    tree = SimilarityTree(max_depth=4, random_state=0).fit(X[::2], y[::2])
+    found = evaluate(tree, X[1::2], y[1::2])
+    jumping = np.array([[0.3, 0.4], [0.1, 0.9], [0.2, 0.6]])
+    found = dataclasses.replace(found, band=Band(np.array([3.0, 2.0, 1.0]), *np.full((2, 3), 0.3), jumping, jumping))
+    x, y = RocDisplay(found.roc, band=found.band).plot().band_.get_xy().T
+    upper, lower = slice(0, 4), slice(-2, -6, -1)
+    for edge in (upper, lower):
+        assert (np.diff(x[edge]) >= 0).all()
+        assert (np.diff(y[edge]) >= 0).all()

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.metrics import FloatArray, det_points
-from simtree.plots.style import BLUE, FAINT, ORANGE, Display
+from simtree.plots.style import BLUE, FAINT, ORANGE, Display, rising
 from simtree.similarity import Similarity
 from simtree.thresholds import ThresholdReport
 
@@ -109,9 +109,9 @@ class DetDisplay(_EvaluationDisplay):
         style = {"drawstyle": "steps-post", "label": error if self.name is None else f"{self.name} ({error})", **line_kwargs}
         # Rates of zero have no place on these axes: they stand at half a pair.
         (self.line_,) = ax.plot(np.maximum(fmr, floor_x), np.maximum(fnmr, floor_y), **style)
-        fpr, tpr = found.band.fpr_interval, found.band.tpr_interval
-        x = np.concatenate([fpr[:, 0], fpr[::-1, 1]])
-        y = 1.0 - np.concatenate([tpr[:, 1], tpr[::-1, 0]])
+        (least_fpr, most_fpr), (least_tpr, most_tpr) = rising(found.band.fpr_interval), rising(found.band.tpr_interval)
+        x = np.concatenate([least_fpr, most_fpr[::-1]])
+        y = 1.0 - np.concatenate([most_tpr, least_tpr[::-1]])
         colour = self.line_.get_color()
         (self.band_,) = ax.fill(np.maximum(x, floor_x), np.maximum(y, floor_y), color=colour, alpha=0.18, lw=0, zorder=1)
         drawn_before = ax.get_xscale() == "log"
@@ -284,7 +284,7 @@ class ThresholdDisplay(_EvaluationDisplay):
 
     def _draw_rate(self, label: str, rate: FloatArray, interval: FloatArray, colour: str, floor: float) -> Any:
         thresholds = self.evaluation.band.thresholds
-        low, high = np.maximum(interval, floor).T
+        low, high = (np.maximum(ends, floor) for ends in rising(interval))
         self.ax_.fill_between(thresholds, low, high, color=colour, alpha=0.18, lw=0, step="pre")
         (line,) = self.ax_.plot(thresholds, np.maximum(rate, floor), color=colour, label=label, drawstyle="steps-pre")
         return line

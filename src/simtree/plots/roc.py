@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation import Band, evaluate, evaluate_scores
 from simtree.metrics import Roc, roc_curve
-from simtree.plots.style import FAINT, Display
+from simtree.plots.style import FAINT, Display, rising
 from simtree.similarity import Similarity
 
 # Log axes: curves have these points besides their knots, and are seen from half the smallest false positive rate on.
@@ -156,8 +156,9 @@ class RocDisplay(Display):
         """Colour what lies between the best and the worst corners of the intervals."""
         if self.band is None:
             return None
-        best = np.append(0.0, self.band.fpr_interval[:, 0]), np.append(0.0, self.band.tpr_interval[:, 1])
-        worst = np.append(0.0, self.band.fpr_interval[:, 1]), np.append(0.0, self.band.tpr_interval[:, 0])
+        (least_fpr, most_fpr), (least_tpr, most_tpr) = rising(self.band.fpr_interval), rising(self.band.tpr_interval)
+        best = np.append(0.0, least_fpr), np.append(0.0, most_tpr)
+        worst = np.append(0.0, most_fpr), np.append(0.0, least_tpr)
         x, y = (np.concatenate([up, [1.0], down[::-1]]) for up, down in zip(best, worst, strict=True))
         (band,) = self.ax_.fill(np.maximum(x, LOG_GRID[0]), y, color=colour, alpha=0.18, lw=0, zorder=1)
         return band

@@ -399,7 +399,7 @@ class ImportanceDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars on ``ax``, which is cleared, or in a new figure."""
-        names = self.feature_names or [f"x{j}" for j in range(len(self.importances))]
+        names = [f"x{j}" for j in range(len(self.importances))] if self.feature_names is None else self.feature_names
         shown, rest = np.split(np.argsort(-self.importances, kind="stable"), [self.max_features])
         shares, labels = self.importances[shown], [shorten(str(names[j]), 30) for j in shown]
         if len(rest):
