@@ -38,8 +38,9 @@ from simtree.voting import VotingSimilarity
 
 F = ["abs_diff", "sum"]
 WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
-# With more classes than this, those of tomorrow are taken for others than those of today.
-MOST_CLOSED_CLASSES = 30
+# With more classes than this, those of tomorrow are taken for others than those of today: a mistake in this direction costs some
+# accuracy, one in the other promises what new people will not keep.
+MOST_CLOSED_CLASSES = 20
 N_FOLDS = 3
 # Points and pairs that candidates are compared on.
 SEARCH_POINTS = 12_000
@@ -133,7 +134,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         Seconds after which no further candidate is tried; the last fit is not counted. The choice then depends on the machine.
     open_set : bool or "auto", default="auto"
         Whether the classes that will be met are others than those of the training data, as people are in verification: then
-        whole classes are left out in cross-validation. ``"auto"`` is True for more than 30 classes.
+        whole classes are left out in cross-validation. ``"auto"`` is True for more than 20 classes.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
