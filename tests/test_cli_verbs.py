@@ -483,6 +483,19 @@ def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
     assert pd.read_csv(tmp_path / "by_key.csv")["score"].tolist() == pd.read_csv(tmp_path / "by_row.csv")["score"].tolist()
 
 
+@pytest.mark.parametrize("rows", [1, 1 << 17])
+def test_keys_of_which_some_are_numbers(folder, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(tables, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
+    data = pd.read_csv(folder / "test.csv")
+    data["key"] = [f"{'k' if row % 2 else ''}{row}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0,2\n2,4\n4,k5\n")
+    (tmp_path / "rows.csv").write_text("a,b\n0,2\n2,4\n4,5\n")
+    by_key = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key")
+    by_row = scored(folder, tmp_path / "rows.csv", tmp_path / "test.csv")
+    assert by_key.replace("k5", "5") == by_row
+
+
 def test_pairs_that_hold_the_features_of_both(folder, tmp_path):
     data, rows = pd.read_csv(folder / "test.csv")[NAMES], pd.read_csv(folder / "pairs.csv")
     sides = [data.iloc[rows[side]].reset_index(drop=True).add_suffix(end) for side, end in (("first", "_1"), ("second", "_2"))]
@@ -656,6 +669,24 @@ def test_show_a_plain_distance(folder, tmp_path):
     assert "'euclidean'" in shown
     assert "4, without names" in shown
     assert json.loads(run("show", tmp_path / "plain.simtree", "--json").stdout)["importances"] is None
+
+
+def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
+    data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
+    members = [("plain", simtree.PlainSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
+    vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
+    monkeypatch.setattr(auto, "CANDIDATES", {"vote": (lambda size: vote, False)})
+    for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, random_state=0)):
+        model.fit(data[NAMES], data["person"]).save(file)
+        assert "[1.0, 2.0]" in run("show", file).stdout
+        shown = json.loads(run("show", file, "--json").stdout)
+        assert shown["parameters"]["weights"] == "[1.0, 2.0]"
+        assert "SimilarityTree(max_depth=3" in shown["parameters"]["estimators"]
+        assert "AUC" in run("evaluate", file, folder / "test.csv", *LABEL).stdout
+        run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
+        assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
+        done = run("explain", file, folder / "test.csv", 0, 1, code=1)
+        assert "vote.simtree holds a vote of several models, which has no parts to explain" in done.stderr
 
 
 def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):

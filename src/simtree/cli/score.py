@@ -126,10 +126,12 @@ def _scored(learned: Any, pairs: Path) -> Scored:
         yield part.frame, None, learned.pair_score(np.stack(sides, axis=1))
 
 
-def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[Any, int]:
-    places = {value: row for row, value in enumerate(keys.tolist())}
+def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
+    # As text: of two files, or of two parts of one, a column may look like numbers in the one and not in the other.
+    texts = keys.astype(str)
+    places = {value: row for row, value in enumerate(texts.tolist())}
     if len(places) < len(keys):
-        values, counts = np.unique(keys.astype(str), return_counts=True)
+        values, counts = np.unique(texts, return_counts=True)
         raise ValueError(
             f"{found.path.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
             "--id must tell rows apart."
@@ -147,7 +149,7 @@ def _columns(part: Table, columns: str | None) -> list[str]:
     return names
 
 
-def _rows(part: Table, column: str, places: dict[Any, int] | None, found: Table) -> NDArray[np.int64]:
+def _rows(part: Table, column: str, places: dict[str, int] | None, found: Table) -> NDArray[np.int64]:
     if places is None:
         return part.rows_of(column, "PAIRS", len(found), found.path.name)
     return part.places_of(column, "PAIRS", places, found.path.name)

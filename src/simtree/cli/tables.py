@@ -94,9 +94,9 @@ class Table:
             )
         return values.astype(np.int64)
 
-    def places_of(self, column: str, wanted_by: str, places: dict[Any, int], rows_file: str) -> NDArray[np.int64]:
-        """Row numbers of the keys in a column, by a dict that knows them."""
-        keys = self.labels(column, wanted_by)
+    def places_of(self, column: str, wanted_by: str, places: dict[str, int], rows_file: str) -> NDArray[np.int64]:
+        """Row numbers of the keys in a column, by a dict that knows them as text."""
+        keys = self.labels(column, wanted_by).astype(str)
         found = np.array([places.get(key, -1) for key in keys.tolist()], dtype=np.int64)
         unknown = np.flatnonzero(found < 0)
         if len(unknown):
