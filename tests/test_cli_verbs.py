@@ -424,6 +424,9 @@ def test_evaluate_called_wrongly(folder, tmp_path):
     model, data = folder / "people.simtree", folder / "test.csv"
     for arguments in ([], [model], [model, data]):
         assert "give MODEL, DATA and --label COL, or --scores FILE." in run("evaluate", *arguments, code=2).stderr
+    for option in (["--unit", "samples"], ["--n-pairs", 10], [*LABEL]):
+        done = run("evaluate", "--scores", data, *option, code=2)
+        assert f"{option[0]} has no meaning with --scores" in done.stderr
     (tmp_path / "file").write_text("")
     assert "is a file" in run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file", code=2).stderr
     done = run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file" / "below", code=1)
@@ -669,6 +672,13 @@ def test_show_a_plain_distance(folder, tmp_path):
     assert "'euclidean'" in shown
     assert "4, without names" in shown
     assert json.loads(run("show", tmp_path / "plain.simtree", "--json").stdout)["importances"] is None
+
+
+def test_a_threshold_that_accepts_nothing(folder, model):
+    simtree.load(model).set_threshold(np.inf).save(model)
+    assert json.loads(run("show", model, "--json").stdout)["threshold"] is None
+    assert json.loads(run("evaluate", model, folder / "test.csv", *LABEL, "--json").stdout)["at_threshold"] is None
+    assert "not accepted" in run("explain", model, folder / "test.csv", 0, 1).stdout
 
 
 def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):

@@ -112,6 +112,12 @@ def test_groups_at_one_threshold(tree, held_out):
     assert "within groups" in str(found)
 
 
+def test_groups_that_are_not_known(tree, held_out):
+    X, y = held_out
+    with pytest.raises(ValueError, match=f"groups holds {len(y)} missing labels"):
+        evaluate(tree, X, y, groups=[None] * len(y))
+
+
 def test_a_group_without_pairs_of_a_kind(tree, held_out):
     X, y = held_out
     alone = np.where(np.arange(len(y)) == 0, "alone", "others")
@@ -187,11 +193,30 @@ def test_any_object_that_scores_pairs(held_out):
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
         ({"groups": ["a"]}, ValueError, "groups has shape"),
+        ({"fmr": 0.01}, TypeError, "fmr=0.01 is no list of rates"),
     ],
 )
 def test_bad_options(tree, held_out, options, error, message):
     with pytest.raises(error, match=message):
         evaluate(tree, *held_out, **options)
+
+
+def test_what_is_taken_for_independent_is_said(tree, held_out):
+    X, y = held_out
+    pairs = PairSampler(y).draw(60, np.random.default_rng(0))
+    rows = np.column_stack([pairs.first, pairs.second])
+    scores = tree.pair_score(rows, X)
+    assert evaluate_scores(scores, pairs.same).unit == "pairs"
+    assert evaluate_scores(scores, pairs.same, identities=y[rows]).unit == "identities"
+    assert evaluate(tree, X, pairs.same, pairs=rows).unit == "samples"
+    assert "for new identities" in str(evaluate(tree, X, pairs.same, pairs=rows, identities=y))
+    with pytest.raises(ValueError, match="identities has shape"):
+        evaluate_scores(scores, pairs.same, identities=y)
+
+
+def test_what_scores_no_pairs_is_refused(held_out):
+    with pytest.raises(TypeError, match=r"give a similarity, or any object with pair_score\(pairs, X\)"):
+        evaluate(object(), *held_out)
 
 
 def test_an_unfitted_model_is_refused(held_out):
