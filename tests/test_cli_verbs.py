@@ -115,6 +115,14 @@ def test_fit_from_arrays(folder, tmp_path):
     np.testing.assert_array_equal(from_arrays.pair_score(X[[[0, 9]]]), from_text.pair_score(X[[[0, 9]]]))
 
 
+@pytest.mark.parametrize(("readings", "seconds"), [([0.0, 1.5, 1.5, 1.6], 0.1), ([0.0, 3.0], 3.0)])
+def test_a_short_trial_is_made_twice(folder, monkeypatch, readings, seconds):
+    data, clock = pd.read_csv(folder / "train.csv"), iter(readings)
+    learner = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 8, 0, 1)
+    monkeypatch.setattr(fit_verb.time, "perf_counter", lambda: next(clock))
+    assert fit_verb._trial(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
+
+
 def test_rows_that_never_pair(folder, tmp_path):
     data = pd.read_csv(folder / "train.csv")
     done = run("fit", folder / "train.csv", *LABEL, "--never-pair", "sitting", "--drop", "device", "--model", "tree", "--json",
