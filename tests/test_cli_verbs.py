@@ -498,13 +498,26 @@ def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
 def test_keys_of_which_some_are_numbers(folder, tmp_path, monkeypatch, rows):
     monkeypatch.setattr(tables, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
     data = pd.read_csv(folder / "test.csv")
-    data["key"] = [f"{'k' if row % 2 else ''}{row}" for row in range(len(data))]
+    data["key"] = [f"{'k' if row % 2 else '0'}{row}" for row in range(len(data))]
     data.to_csv(tmp_path / "test.csv", index=False)
-    (tmp_path / "pairs.csv").write_text("a,b\n0,2\n2,4\n4,k5\n")
+    (tmp_path / "pairs.csv").write_text("a,b,note\n00,02,1.50\n02,04,2\n04,k5,\n")
     (tmp_path / "rows.csv").write_text("a,b\n0,2\n2,4\n4,5\n")
-    by_key = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key")
-    by_row = scored(folder, tmp_path / "rows.csv", tmp_path / "test.csv")
-    assert by_key.replace("k5", "5") == by_row
+    by_key = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key").splitlines()
+    by_row = scored(folder, tmp_path / "rows.csv", tmp_path / "test.csv").splitlines()
+    assert [line.split(",")[:3] for line in by_key[1:]] == [["00", "02", "1.50"], ["02", "04", "2"], ["04", "k5", ""]]
+    assert [line.split(",")[3:] for line in by_key] == [line.split(",")[2:] for line in by_row]
+
+
+def test_names_that_look_like_numbers_stay_what_they_are(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    data["person"] = data["person"].str.replace("p", "00")
+    data["key"] = [f"{row:04d}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0000,0008\n")
+    names = ["--id", "key", *LABEL, "--format", "5column"]
+    line = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", *names)
+    assert line.split()[:4] == ["0020", "0000", "0021", "0008"]
+    run("explain", folder / "people.simtree", tmp_path / "test.csv", "0000", "0008", "--id", "key")
 
 
 def test_pairs_that_hold_the_features_of_both(folder, tmp_path):

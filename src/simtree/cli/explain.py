@@ -39,7 +39,7 @@ def explain(
             inner = getattr(learned, "best_estimator_", learned)
             what = "a plain distance" if isinstance(inner, PlainSimilarity) else "a vote of several models"
             raise ValueError(f"{model.name} holds {what}, which has no parts to explain; fit a forest or a tree.")
-        found = read_samples(data)
+        found = read_samples(data, [] if key is None else [key])
         points = np.asarray(points_of(learned, found, [] if key is None else [key]))
         x, x2 = (points[found.row(text, key)] for text in (first, second))
         explanation = learned.explain_pair(x, x2)

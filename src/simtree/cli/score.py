@@ -100,12 +100,12 @@ def score(
 
 def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
     """Pairs of rows of a table, scored part by part."""
-    found = read_samples(data)
+    found = read_samples(data, [name for name in (label, key) if name is not None])
     people = None if label is None else found.labels(label, "--label")
     points = points_of(learned, found, [name for name in (label, key) if name is not None])
     keys = None if key is None else found.labels(key, "--id")
     places = None if keys is None else _places(found, str(key), keys)
-    for part in stream_table(pairs):
+    for part in stream_table(pairs, as_text=key is not None):
         rows = np.column_stack([_rows(part, column, places, found) for column in _columns(part, columns)])
         named = None
         if people is not None:
@@ -127,7 +127,7 @@ def _scored(learned: Any, pairs: Path) -> Scored:
 
 
 def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
-    # As text: of two files, or of two parts of one, a column may look like numbers in the one and not in the other.
+    # As text, for the file may hold numbers where PAIRS holds words.
     texts = keys.astype(str)
     places = {value: row for row, value in enumerate(texts.tolist())}
     if len(places) < len(keys):
