@@ -61,7 +61,11 @@ def test_only_rates_that_the_comparisons_support(result):
     """About 3,000 different pairs support 1e-3, by the rule of three, and not 1e-4."""
     assert 2995 <= result.n_different < 29_000
     assert [point.target for point in result.operating_points] == [1e-1, 1e-2, 1e-3]
-    assert set(result.to_dict()["named"]) == {"FMR100", "FMR1000"}
+    assert (
+        result.to_dict()["named"]
+        == result.named
+        == {"FMR100": result.operating_points[1].fnmr.value, "FMR1000": result.operating_points[2].fnmr.value}
+    )
 
 
 def test_figures_of_identification(tree, held_out, result):

@@ -20,7 +20,6 @@ from simtree.metrics import (
     cmc,
     eer,
     fnir_at_fpir,
-    fnmr_at_fmr,
     n_for_rate,
     partial_auc,
     threshold_at_fmr,
@@ -209,12 +208,14 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """All figures as numbers, lists and dicts that JSON can hold; infinite is None, and long curves are thinned out."""
         found = _plain(self)
-        found["named"] = {name: fnmr_at_fmr(self.roc, rate) for name, rate in self._named()}
+        found["named"] = self.named
         return dict(found)
 
-    def _named(self) -> list[tuple[str, float]]:
-        targets = {point.target for point in self.operating_points}
-        return [(name, rate) for name, rate in NAMED.items() if rate in targets]
+    @property
+    def named(self) -> dict[str, float]:
+        """FMR100, FMR1000 and FMR10000, the FNMR at an FMR of at most 1/100, 1/1000 and 1/10,000, where pairs are enough."""
+        reached = {point.target: point.fnmr.value for point in self.operating_points}
+        return {name: reached[rate] for name, rate in NAMED.items() if rate in reached}
 
 
 def evaluate(

@@ -76,7 +76,7 @@ class Table:
         column = self.frame[self.check_column(name, option)]
         missing = np.flatnonzero(column.isna())
         if len(missing):
-            raise ValueError(f"{self._cell(name, missing[0])} is empty; fill it in, or leave the row out.")
+            raise ValueError(f"{self._cell(name, missing[0])} is empty or NA; fill it in, or leave the row out.")
         return np.asarray(column.to_numpy())
 
     def numbers(self, names: Sequence[str], *, can_drop: bool = False) -> pd.DataFrame:
