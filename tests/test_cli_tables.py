@@ -151,7 +151,7 @@ def test_several_empty_cells_are_counted(tmp_path):
 def test_a_missing_label_is_named(tmp_path):
     found = read_samples(write(tmp_path, "csv", FRAME.assign(who=["ann", "ann", None, "bob"])))
     with pytest.raises(
-        ValueError, match=r"people.csv: column 'who', row 2 \(line 4\) is empty; fill it in, or leave the row out"
+        ValueError, match=r"people.csv: column 'who', row 2 \(line 4\) is empty or NA; fill it in, or leave the row out"
     ):
         found.labels("who", "--label")
 

@@ -115,6 +115,14 @@ def test_fit_from_arrays(folder, tmp_path):
     np.testing.assert_array_equal(from_arrays.pair_score(X[[[0, 9]]]), from_text.pair_score(X[[[0, 9]]]))
 
 
+@pytest.mark.parametrize(("readings", "seconds"), [([0.0, 1.5, 1.5, 1.6], 0.1), ([0.0, 3.0], 3.0)])
+def test_a_short_trial_is_made_twice(folder, monkeypatch, readings, seconds):
+    data, clock = pd.read_csv(folder / "train.csv"), iter(readings)
+    learner = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 8, 0, 1)
+    monkeypatch.setattr(fit_verb.time, "perf_counter", lambda: next(clock))
+    assert fit_verb._trial(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
+
+
 def test_rows_that_never_pair(folder, tmp_path):
     data = pd.read_csv(folder / "train.csv")
     done = run("fit", folder / "train.csv", *LABEL, "--never-pair", "sitting", "--drop", "device", "--model", "tree", "--json",
@@ -424,6 +432,9 @@ def test_evaluate_called_wrongly(folder, tmp_path):
     model, data = folder / "people.simtree", folder / "test.csv"
     for arguments in ([], [model], [model, data]):
         assert "give MODEL, DATA and --label COL, or --scores FILE." in run("evaluate", *arguments, code=2).stderr
+    for option in (["--unit", "samples"], ["--n-pairs", 10], [*LABEL]):
+        done = run("evaluate", "--scores", data, *option, code=2)
+        assert f"{option[0]} has no meaning with --scores" in done.stderr
     (tmp_path / "file").write_text("")
     assert "is a file" in run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file", code=2).stderr
     done = run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file" / "below", code=1)
@@ -481,6 +492,32 @@ def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
     )
     scored(folder, folder / "pairs.csv", tmp_path / "test.csv", "-o", tmp_path / "by_row.csv")
     assert pd.read_csv(tmp_path / "by_key.csv")["score"].tolist() == pd.read_csv(tmp_path / "by_row.csv")["score"].tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 17])
+def test_keys_of_which_some_are_numbers(folder, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(tables, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
+    data = pd.read_csv(folder / "test.csv")
+    data["key"] = [f"{'k' if row % 2 else '0'}{row}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b,note\n00,02,1.50\n02,04,2\n04,k5,\n")
+    (tmp_path / "rows.csv").write_text("a,b\n0,2\n2,4\n4,5\n")
+    by_key = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key").splitlines()
+    by_row = scored(folder, tmp_path / "rows.csv", tmp_path / "test.csv").splitlines()
+    assert [line.split(",")[:3] for line in by_key[1:]] == [["00", "02", "1.50"], ["02", "04", "2"], ["04", "k5", ""]]
+    assert [line.split(",")[3:] for line in by_key] == [line.split(",")[2:] for line in by_row]
+
+
+def test_names_that_look_like_numbers_stay_what_they_are(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    data["person"] = data["person"].str.replace("p", "00")
+    data["key"] = [f"{row:04d}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0000,0008\n")
+    names = ["--id", "key", *LABEL, "--format", "5column"]
+    line = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", *names)
+    assert line.split()[:4] == ["0020", "0000", "0021", "0008"]
+    run("explain", folder / "people.simtree", tmp_path / "test.csv", "0000", "0008", "--id", "key")
 
 
 def test_pairs_that_hold_the_features_of_both(folder, tmp_path):
@@ -656,6 +693,31 @@ def test_show_a_plain_distance(folder, tmp_path):
     assert "'euclidean'" in shown
     assert "4, without names" in shown
     assert json.loads(run("show", tmp_path / "plain.simtree", "--json").stdout)["importances"] is None
+
+
+def test_a_threshold_that_accepts_nothing(folder, model):
+    simtree.load(model).set_threshold(np.inf).save(model)
+    assert json.loads(run("show", model, "--json").stdout)["threshold"] is None
+    assert json.loads(run("evaluate", model, folder / "test.csv", *LABEL, "--json").stdout)["at_threshold"] is None
+    assert "not accepted" in run("explain", model, folder / "test.csv", 0, 1).stdout
+
+
+def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
+    data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
+    members = [("plain", simtree.PlainSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
+    vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
+    monkeypatch.setattr(auto, "CANDIDATES", {"vote": (lambda size: vote, False)})
+    for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, random_state=0)):
+        model.fit(data[NAMES], data["person"]).save(file)
+        assert "[1.0, 2.0]" in run("show", file).stdout
+        shown = json.loads(run("show", file, "--json").stdout)
+        assert shown["parameters"]["weights"] == "[1.0, 2.0]"
+        assert "SimilarityTree(max_depth=3" in shown["parameters"]["estimators"]
+        assert "AUC" in run("evaluate", file, folder / "test.csv", *LABEL).stdout
+        run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
+        assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
+        done = run("explain", file, folder / "test.csv", 0, 1, code=1)
+        assert "vote.simtree holds a vote of several models, which has no parts to explain" in done.stderr
 
 
 def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import simtree.comparisons as comparisons
 from simtree.comparisons import at_most, count_comparisons
 from simtree.intervals import tally_pairs
-from simtree.metrics import cllr, d_prime, min_cllr, roc_curve, searches
+from simtree.metrics import cllr, d_prime, eer, min_cllr, roc_curve, searches
 from simtree.pairs import IndexPairs, PairSampler
 
 FMR = np.array([0.1, 0.01])
@@ -39,6 +39,7 @@ def test_blocks_count_what_a_list_counts(monkeypatch, few, chunk, digits):
     found = counted_with(y, table, n_draws=20)
     exact = roc_curve(scores, pairs.same)
     assert found.roc.auc() == pytest.approx(exact.auc())
+    assert eer(found.roc) == pytest.approx(eer(exact))
     for target in (0.0, 0.01, 0.1, 0.3):
         assert found.roc.at(target) == pytest.approx(exact.at(target))
     assert found.d_prime == pytest.approx(d_prime(scores, pairs.same))
@@ -90,6 +91,20 @@ def test_more_scores_than_edges_keep_exact_counts(monkeypatch):
     for fpr, tpr, threshold in zip(roc.fpr[1:], roc.tpr[1:], roc.thresholds[1:], strict=True):
         assert fpr == np.mean(scores[~pairs.same] >= threshold)
         assert tpr == np.mean(scores[pairs.same] >= threshold)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_equal_error_rate_between_two_same_scores(monkeypatch, seed):
+    monkeypatch.setattr(comparisons, "EDGES_AT_EER", 4)
+    rng = np.random.default_rng(seed)
+    scores, same = rng.normal(size=60), np.arange(60) < 3
+    scores[same] += 1.0
+    numbers = np.arange(60, dtype=np.int32)
+    source = IndexPairs(2 * numbers, 2 * numbers + np.int32(1), same)
+    found = count_comparisons(lambda i, j: scores[i // 2], source, np.arange(120), fmr=FMR, at=np.empty(0))
+    exact = roc_curve(scores, same)
+    assert eer(found.roc)[:3] == pytest.approx(eer(exact)[:3])
+    assert np.mean(scores[~same] >= eer(found.roc).threshold) == np.mean(scores[~same] >= eer(exact).threshold)
 
 
 def test_groups_are_counted_within():

@@ -61,7 +61,11 @@ def test_only_rates_that_the_comparisons_support(result):
     """About 3,000 different pairs support 1e-3, by the rule of three, and not 1e-4."""
     assert 2995 <= result.n_different < 29_000
     assert [point.target for point in result.operating_points] == [1e-1, 1e-2, 1e-3]
-    assert set(result.to_dict()["named"]) == {"FMR100", "FMR1000"}
+    assert (
+        result.to_dict()["named"]
+        == result.named
+        == {"FMR100": result.operating_points[1].fnmr.value, "FMR1000": result.operating_points[2].fnmr.value}
+    )
 
 
 def test_figures_of_identification(tree, held_out, result):
@@ -110,6 +114,12 @@ def test_groups_at_one_threshold(tree, held_out):
         assert group.fmr.low <= group.fmr.value <= group.fmr.high
     assert {group.group for group in found.groups} == {"phone", "pad"}
     assert "within groups" in str(found)
+
+
+def test_groups_that_are_not_known(tree, held_out):
+    X, y = held_out
+    with pytest.raises(ValueError, match=f"groups holds {len(y)} missing labels"):
+        evaluate(tree, X, y, groups=[None] * len(y))
 
 
 def test_a_group_without_pairs_of_a_kind(tree, held_out):
@@ -187,11 +197,30 @@ def test_any_object_that_scores_pairs(held_out):
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
         ({"groups": ["a"]}, ValueError, "groups has shape"),
+        ({"fmr": 0.01}, TypeError, "fmr=0.01 is no list of rates"),
     ],
 )
 def test_bad_options(tree, held_out, options, error, message):
     with pytest.raises(error, match=message):
         evaluate(tree, *held_out, **options)
+
+
+def test_what_is_taken_for_independent_is_said(tree, held_out):
+    X, y = held_out
+    pairs = PairSampler(y).draw(60, np.random.default_rng(0))
+    rows = np.column_stack([pairs.first, pairs.second])
+    scores = tree.pair_score(rows, X)
+    assert evaluate_scores(scores, pairs.same).unit == "pairs"
+    assert evaluate_scores(scores, pairs.same, identities=y[rows]).unit == "identities"
+    assert evaluate(tree, X, pairs.same, pairs=rows).unit == "samples"
+    assert "for new identities" in str(evaluate(tree, X, pairs.same, pairs=rows, identities=y))
+    with pytest.raises(ValueError, match="identities has shape"):
+        evaluate_scores(scores, pairs.same, identities=y)
+
+
+def test_what_scores_no_pairs_is_refused(held_out):
+    with pytest.raises(TypeError, match=r"give a similarity, or any object with pair_score\(pairs, X\)"):
+        evaluate(object(), *held_out)
 
 
 def test_an_unfitted_model_is_refused(held_out):

@@ -195,6 +195,11 @@ def test_numbers_that_json_does_not_know(tmp_path):
     assert not hasattr(loaded, "threshold_report_")
 
 
+def test_a_folder_is_no_place_for_a_model(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        SimilarityTree(max_depth=2, random_state=0).fit(*people(1)).save(tmp_path)
+
+
 class OwnTree(SimilarityTree):
     """A model of somebody's own."""
 

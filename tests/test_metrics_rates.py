@@ -152,6 +152,17 @@ def test_fnir_is_the_lowest_with_at_most_the_fpir(rows):
     assert fnir_at_fpir(found, [0.0, 0.5]).shape == (2,)
 
 
+def test_searches_that_cannot_be_judged():
+    with pytest.raises(ValueError, match="scores must not be NaN, got 1 of 2"):
+        searches([[math.nan, 1.0]], ["ann"], ["ann", "bob"])
+    found = searches([[0.5, 1.0]], ["ann"], ["ann", "bob"])
+    for rate in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+            fnir_at_fpir(found, rate)
+    with pytest.raises(ValueError, match="no search whose identity is in the gallery"):
+        fnir_at_fpir(searches([[0.5, 1.0]], ["eve"], ["ann", "bob"]), 0.1)
+
+
 # --- evidence
 
 

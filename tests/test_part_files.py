@@ -10,7 +10,15 @@ from every_representation import REPRESENTATIONS
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from simtree import CartSplitter, ForestPosterior, ModelFileError, QuantileMargins, SimilarityForest, WithinClassWhitening
+from simtree import (
+    CartSplitter,
+    ForestPosterior,
+    ModelFileError,
+    QuantileMargins,
+    SimilarityForest,
+    VotingSimilarity,
+    WithinClassWhitening,
+)
 from simtree.part_files import (
     CLASSES,
     parameters_document,
@@ -67,6 +75,7 @@ def test_parameters_of_parts_come_back():
 
 def test_parameters_for_people_are_words_and_numbers():
     forest = SimilarityForest(n_pairs=np.int64(5), directions=("random",), splitter=CartSplitter(), preprocessor=np.eye(3))
+    assert plain_parameters(VotingSimilarity([], weights=np.array([1.0, 2.0])))["weights"] == [1.0, 2.0]
     found = plain_parameters(forest)
     assert found["n_pairs"] == 5
     assert type(found["n_pairs"]) is int

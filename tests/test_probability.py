@@ -57,6 +57,9 @@ def test_there_is_no_probability_before_calibration(people):
     X, y = people
     forest = SimilarityForest(n_estimators=2, n_pairs=500, random_state=0).fit(X[:200], y[:200])
     assert not hasattr(forest, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        forest.predict_proba([[0, 1]], X)
+    assert "call calibrate_probability first" in str(raised.value.__cause__)
     forest.calibrate_probability(X[200:], y[200:])
     with pytest.raises(ValueError, match="prior=1 is out of range"):
         forest.predict_proba([[0, 1]], X, prior=1)

@@ -56,6 +56,7 @@ def test_the_formats_are_bobs(tmp_path):
     write_scores(tmp_path / "c.csv", LINES[:1])
     assert (tmp_path / "a.txt").read_text() == "ann ann ann/1 1.5\n"
     assert (tmp_path / "b.txt").read_text() == "ann ann-model ann ann/1 1.5\n"
+    assert b"\r" not in (tmp_path / "c.csv").read_bytes()
     assert (tmp_path / "c.csv").read_text() == "claimed_id,model_label,real_id,probe_label,score\nann,ann-model,ann,ann/1,1.5\n"
 
 

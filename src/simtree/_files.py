@@ -18,6 +18,8 @@ def write_atomically(file: Path, content: str | bytes) -> None:
 @contextmanager
 def opened_atomically(file: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit: if that ends in an error, the file stays what it was."""
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder; give the name of a file.")
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:

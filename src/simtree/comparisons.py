@@ -2,7 +2,8 @@
 
 A curve turns at the scores of same pairs only. So same pairs are scored first, and different pairs are then counted at and
 between their scores: the curve is exact without a list of all scores. Of more than `MOST_EDGES` distinct scores some are left
-out; every count stays exact at the others.
+out; every count stays exact at the others. The equal error rate may lie between two of them, so different pairs are counted at
+their own scores near it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from simtree._checks import check_integer
 from simtree.intervals import CurveTallies, PairTally, UnitDraws, curve_thresholds, grouped_units
-from simtree.metrics import FloatArray, Roc, Searches, roc_curve, threshold_at_fmr
+from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
 from simtree.metrics.evidence import different_cost, min_cost, same_cost, separation
 from simtree.pairs import Index, IndexPairs, PairSampler
 
@@ -24,6 +25,8 @@ from simtree.pairs import Index, IndexPairs, PairSampler
 # choose the thresholds of intervals.
 CHUNK, FEW, PILOT = 1 << 20, 1 << 22, 1 << 18
 MOST_EDGES = 1 << 17
+# Distinct scores of different pairs near the equal error rate that are counted at.
+EDGES_AT_EER = 1 << 14
 N_BARS = 60
 # Comparisons made unless more are asked for, and which share of them are same pairs at most.
 MOST_PAIRS, MOST_SAME = 5_000_000, 0.2
@@ -134,8 +137,12 @@ def count_comparisons(
         pilot, scored = np.concatenate([scores[chunk.compared] for chunk, scores in known]), iter(known)
     n_units = int(units.max()) + 1
     draws = UnitDraws(n_units, n_draws, random_state) if n_draws else None
-    thresholds = _tally_thresholds(same_scores, pilot, fmr, at)
-    edges, bars = _edges(same_scores), np.linspace(*_range(same_scores, pilot), N_BARS + 1)
+    rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
+    # Intervals are wanted all along the curve, at given thresholds, and where these scores have the given rates.
+    wanted = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
+    thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, wanted]))
+    edges = np.union1d(_edges(same_scores), _nearest(np.unique(pilot), eer(rough).threshold))
+    bars = np.linspace(*_range(same_scores, pilot), N_BARS + 1)
     n_groups = 0 if groups is None else int(groups.max()) + 1
     tallies = [PairTally(thresholds, n_units, draws, independent=grouped is not None) for _ in range(2)]
     of_same, of_different = (_Kind(edges, bars, tally, n_groups) for tally in tallies)
@@ -344,16 +351,15 @@ def _edges(same_scores: FloatArray) -> FloatArray:
     return np.concatenate([distinct[places], distinct[-n_top:]])
 
 
+def _nearest(distinct: FloatArray, threshold: float) -> FloatArray:
+    """Those of increasing scores that are next to a threshold."""
+    place = int(np.searchsorted(distinct, threshold))
+    return distinct[max(place - EDGES_AT_EER // 2, 0) : place + EDGES_AT_EER // 2]
+
+
 def _range(same_scores: FloatArray, pilot: FloatArray) -> tuple[float, float]:
     low, high = float(min(same_scores.min(), pilot.min())), float(max(same_scores.max(), pilot.max()))
     return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-def _tally_thresholds(same_scores: FloatArray, pilot: FloatArray, fmr: FloatArray, at: FloatArray) -> FloatArray:
-    """Thresholds for intervals: all along the curve, at given ones, and where these scores have the given rates."""
-    roc = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
-    wanted = [threshold_at_fmr(roc, float(rate)) for rate in fmr]
-    return curve_thresholds(same_scores, pilot, np.concatenate([at, wanted]))
 
 
 def _curve(edges: FloatArray, same: _Kind, different: _Kind) -> Roc:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +20,14 @@ from simtree.metrics import (
     cmc,
     eer,
     fnir_at_fpir,
-    fnmr_at_fmr,
     n_for_rate,
     partial_auc,
     threshold_at_fmr,
     tpr_at_fpr,
     zero_fmr,
 )
-from simtree.metrics.rates import thresholds_of
-from simtree.metrics.roc import check_scores
-from simtree.pairs import IndexPairs, PairSampler, class_codes, group_numbers
+from simtree.metrics.roc import check_scores, thresholds_of
+from simtree.pairs import IndexPairs, PairSampler, group_numbers
 from simtree.similarity import Similarity
 
 FMRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -137,7 +135,7 @@ class Evaluation:
     n_possible : int
         How many there are; more than were made, if those were drawn.
     unit : str
-        What intervals take for independent: "identities" or "samples".
+        What intervals take for independent: "identities", "samples", or "pairs" if nobody said whose they are.
     level : float
         Level of all intervals.
     roc : Roc
@@ -210,12 +208,14 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """All figures as numbers, lists and dicts that JSON can hold; infinite is None, and long curves are thinned out."""
         found = _plain(self)
-        found["named"] = {name: fnmr_at_fmr(self.roc, rate) for name, rate in self._named()}
+        found["named"] = self.named
         return dict(found)
 
-    def _named(self) -> list[tuple[str, float]]:
-        targets = {point.target for point in self.operating_points}
-        return [(name, rate) for name, rate in NAMED.items() if rate in targets]
+    @property
+    def named(self) -> dict[str, float]:
+        """FMR100, FMR1000 and FMR10000, the FNMR at an FMR of at most 1/100, 1/1000 and 1/10,000, where pairs are enough."""
+        reached = {point.target: point.fnmr.value for point in self.operating_points}
+        return {name: reached[rate] for name, rate in NAMED.items() if rate in reached}
 
 
 def evaluate(
@@ -283,6 +283,7 @@ def evaluate(
     >>> print(result.auc)
     0.959 [0.898, 0.984]
     """
+    check_choice("unit", unit, ("identities", "samples"))
     options = _Options(unit, threshold, fmr, max_rank, n_draws, level, random_state)
     score, source, units, n_points = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
@@ -292,7 +293,8 @@ def evaluate(
         source = at_most(source, n_pairs, random_state)
     else:
         n_possible = len(source)
-        n_identities = None if identities is None else n_identities
+        if identities is None:
+            n_identities, options = None, replace(options, unit="samples")
         n_samples = None if np.ndim(X) == 3 else n_samples
     counts = n_identities, n_samples, n_possible
     return _evaluate(type(model).__name__, score, source, units, groups, counts, options)
@@ -337,11 +339,11 @@ def evaluate_scores(
     >>> result.auc.value, result.zero_fmr
     (1.0, 0.0)
     """
-    options = _Options("identities", threshold, fmr, 1, n_draws, level, random_state)
+    options = _Options("pairs" if identities is None else "identities", threshold, fmr, 1, n_draws, level, random_state)
     score, is_same = check_scores(scores, same)
     numbers = np.arange(len(score), dtype=np.int32)
     first, second = 2 * numbers, 2 * numbers + np.int32(1)
-    units = np.arange(2 * len(score)) if identities is None else group_numbers(identities, 2 * len(score))
+    units = np.arange(2 * len(score)) if identities is None else group_numbers(identities, 2 * len(score), "identities")
     counts = (None if identities is None else len(np.unique(units)), None, len(score))
     source = IndexPairs(first, second, is_same)
     return _evaluate("scores", lambda rows, _: score[rows // 2], source, units, groups, counts, options)
@@ -358,10 +360,11 @@ class _Options:
     random_state: int
 
     def __post_init__(self) -> None:
-        check_choice("unit", self.unit, ("identities", "samples"))
         check_integer("max_rank", self.max_rank, 1)
         check_integer("n_draws", self.n_draws, 2)
         check_real("level", self.level, 0.0, 1.0, open_low=True, open_high=True)
+        if np.ndim(self.fmr) != 1:
+            raise TypeError(f"fmr={self.fmr!r} is no list of rates; give one, such as [0.01, 0.001].")
         for rate in self.fmr:
             check_real("fmr", rate, 0.0, 1.0, open_low=True, open_high=True)
         if self.threshold is not None:
@@ -380,6 +383,8 @@ def _scored_by(
     if isinstance(model, Similarity):
         score, source, units = model._comparisons(X, y, pairs, identities, never_pair)
         return score, source, units, len(units)
+    if not hasattr(model, "pair_score"):
+        raise TypeError(f"model={model!r} cannot be evaluated; give a similarity, or any object with pair_score(pairs, X).")
     if pairs is not None or np.ndim(X) == 3:
         raise TypeError(f"model={model!r} is not a Similarity; score the pairs yourself, and call evaluate_scores.")
     points, sampler = np.asarray(X), PairSampler(y, never_pair=never_pair)
@@ -465,12 +470,9 @@ def _check_groups(groups: ArrayLike | None, n_points: int) -> tuple[list[Any], N
     """Names of the groups by first appearance, and the number of the group of each row."""
     if groups is None:
         return [], None
-    names = np.asarray(groups)
-    if names.size != n_points:
-        raise ValueError(f"groups has shape {names.shape}; give one entry for each of the {n_points} rows (two a pair).")
-    codes = class_codes(names.ravel())
+    codes = group_numbers(groups, n_points)
     first = np.unique(codes, return_index=True)[1]
-    return [names.ravel()[k] for k in first], codes
+    return list(np.asarray(groups).ravel()[first]), codes
 
 
 def _reached(roc: Roc, target: float) -> tuple[float, float]:

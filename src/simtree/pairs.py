@@ -263,14 +263,16 @@ def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_wei
     check_choice("same_weighting", same_weighting, ("pairs", "identities"))
 
 
-def class_codes(y: ArrayLike) -> NDArray[np.int64]:
+def class_codes(y: ArrayLike, name: str = "y") -> NDArray[np.int64]:
     """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"y has shape {labels.shape}; give one class for each point.")
+        raise ValueError(f"{name} has shape {labels.shape}; give one class for each point.")
     n_missing = _n_missing(labels)
     if n_missing:
-        raise ValueError(f"y holds {n_missing} missing labels (None, NaN, NaT or NA); leave out the points without a class.")
+        raise ValueError(
+            f"{name} holds {n_missing} missing labels (None, NaN, NaT or NA); leave out the points without a class."
+        )
     if labels.dtype == object:  # labels of several types cannot be sorted, but they can be looked up
         known: dict[object, int] = {}
         return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
@@ -311,12 +313,12 @@ def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.append(np.flatnonzero(changes), len(changes)).astype(np.int64)
 
 
-def group_numbers(groups: ArrayLike, n_points: int) -> NDArray[np.int64]:
+def group_numbers(groups: ArrayLike, n_points: int, name: str = "groups") -> NDArray[np.int64]:
     """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
     names = np.asarray(groups)
     if names.size != n_points:
-        raise ValueError(f"groups has shape {names.shape}; give one entry for each of the {n_points} points (two a pair).")
-    return class_codes(names.ravel())
+        raise ValueError(f"{name} has shape {names.shape}; give one entry for each of the {n_points} points (two a pair).")
+    return class_codes(names.ravel(), name)
 
 
 def check_index_pairs(pairs: ArrayLike, n_points: int) -> tuple[Index, Index]:

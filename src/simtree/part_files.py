@@ -55,6 +55,8 @@ def plain_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters of an estimator as words and numbers for people; the same are left out."""
 
     def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            return plain(value.tolist())
         if isinstance(value, list | tuple) and _is_plain(value):
             return [plain(entry) for entry in value]
         return value.item() if isinstance(value, np.generic) else value if _is_plain(value) else repr(value)

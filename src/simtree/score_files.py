@@ -193,7 +193,8 @@ def _csv_line(entries: Sequence[object]) -> str:
     """Entries as a line of CSV, those in quotes that need it."""
     line = io.StringIO(newline="")
     csv.writer(line).writerow(entries)
-    return line.getvalue()
+    # Not by lineterminator="\n": a cell that holds \r would then stand without quotes.
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _format(file: Path, format: str | None) -> str | None:

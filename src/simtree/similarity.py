@@ -46,6 +46,12 @@ GALLERY_ROWS = 1 << 20
 DTYPES = [np.float64, np.float32]
 
 
+def _is_calibrated(model: Any) -> bool:
+    if not hasattr(model, "calibration_"):
+        raise AttributeError("predict_proba needs what scores are worth as evidence; call calibrate_probability first.")
+    return True
+
+
 class Similarity(BaseEstimator, ABC):
     """Base of the estimators: a symmetric score of pairs, larger for more alike."""
 
@@ -196,7 +202,7 @@ class Similarity(BaseEstimator, ABC):
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
 
-    @available_if(lambda model: hasattr(model, "calibration_"))
+    @available_if(_is_calibrated)
     def predict_proba(self, pairs: ArrayLike, X: ArrayLike | None = None, *, prior: float = 0.5) -> NDArray[np.float64]:
         """Probabilities that pairs are different (first column) and the same (second), after `calibrate_probability`.
 
@@ -226,7 +232,7 @@ class Similarity(BaseEstimator, ABC):
         if isinstance(source, PairSampler):
             units = source.classes
         else:
-            units = np.arange(len(points)) if identities is None else group_numbers(identities, len(points))
+            units = np.arange(len(points)) if identities is None else group_numbers(identities, len(points), "identities")
         return lambda first, second: self._score_blocks(PointPairs(points, points, first, second)), source, units
 
     def pairwise_score(self, A: ArrayLike, B: ArrayLike | None = None) -> NDArray[np.float64]:

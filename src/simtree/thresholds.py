@@ -21,7 +21,7 @@ from simtree._checks import check_choice, check_real
 from simtree.comparisons import Score, count_comparisons
 from simtree.intervals import PairTally, least_sizes, upper_bound
 from simtree.metrics import FloatArray, Roc, n_for_rate
-from simtree.metrics.rates import thresholds_of
+from simtree.metrics.roc import thresholds_of
 from simtree.pairs import IndexPairs, PairSampler
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import shlex
 import sys
@@ -110,7 +111,16 @@ def say(sentence: str) -> None:
 
 def show_json(result: Any) -> None:
     """Print a result for machines."""
-    typer.echo(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for infinite numbers, for which JSON has no word: a threshold may be one."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def show(*parts: Any) -> None:

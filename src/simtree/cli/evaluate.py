@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,7 +83,15 @@ def evaluate_model(
         report: ThresholdReport | None = None
         threshold: float | None = None
         if scores is not None:
-            _refuse(MODEL=model, DATA=data, __label=label, __never_pair=never_pair, __groups=groups)
+            _refuse(
+                MODEL=model,
+                DATA=data,
+                __label=label,
+                __never_pair=never_pair,
+                __groups=groups,
+                __unit=None if unit is Unit.identities else unit,
+                __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
+            )
             found = _from_scores(scores)
         else:
             if model is None or data is None or label is None:
@@ -92,7 +101,7 @@ def evaluate_model(
             found = _from_model(learned, data, label, never_pair, groups, unit.value, n_pairs, n_jobs)
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
-    rates = None if threshold is None else _at(found, threshold)
+    rates = None if threshold is None or not math.isfinite(threshold) else _at(found, threshold)
     if as_json:
         show_json({"model": model and str(model), "data": source, "at_threshold": rates, **found.to_dict(), "pictures": files})
         return

@@ -12,6 +12,7 @@ import typer
 from simtree.cli.common import Data, Json, Model, check_pictures, check_writable, one_sentence, say, show, show_json, table
 from simtree.cli.models import load_model, points_of
 from simtree.cli.tables import read_samples
+from simtree.plain import PlainSimilarity
 
 
 def explain(
@@ -35,8 +36,10 @@ def explain(
             check_pictures()
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
-            raise ValueError(f"{model.name} holds a plain distance, which has no parts to explain; fit a forest or a tree.")
-        found = read_samples(data)
+            inner = getattr(learned, "best_estimator_", learned)
+            what = "a plain distance" if isinstance(inner, PlainSimilarity) else "a vote of several models"
+            raise ValueError(f"{model.name} holds {what}, which has no parts to explain; fit a forest or a tree.")
+        found = read_samples(data, [] if key is None else [key])
         points = np.asarray(points_of(learned, found, [] if key is None else [key]))
         x, x2 = (points[found.row(text, key)] for text in (first, second))
         explanation = learned.explain_pair(x, x2)

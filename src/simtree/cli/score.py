@@ -100,12 +100,12 @@ def score(
 
 def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
     """Pairs of rows of a table, scored part by part."""
-    found = read_samples(data)
+    found = read_samples(data, [name for name in (label, key) if name is not None])
     people = None if label is None else found.labels(label, "--label")
     points = points_of(learned, found, [name for name in (label, key) if name is not None])
     keys = None if key is None else found.labels(key, "--id")
     places = None if keys is None else _places(found, str(key), keys)
-    for part in stream_table(pairs):
+    for part in stream_table(pairs, as_text=key is not None):
         rows = np.column_stack([_rows(part, column, places, found) for column in _columns(part, columns)])
         named = None
         if people is not None:
@@ -126,10 +126,12 @@ def _scored(learned: Any, pairs: Path) -> Scored:
         yield part.frame, None, learned.pair_score(np.stack(sides, axis=1))
 
 
-def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[Any, int]:
-    places = {value: row for row, value in enumerate(keys.tolist())}
+def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
+    # As text, for the file may hold numbers where PAIRS holds words.
+    texts = keys.astype(str)
+    places = {value: row for row, value in enumerate(texts.tolist())}
     if len(places) < len(keys):
-        values, counts = np.unique(keys.astype(str), return_counts=True)
+        values, counts = np.unique(texts, return_counts=True)
         raise ValueError(
             f"{found.path.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
             "--id must tell rows apart."
@@ -147,7 +149,7 @@ def _columns(part: Table, columns: str | None) -> list[str]:
     return names
 
 
-def _rows(part: Table, column: str, places: dict[Any, int] | None, found: Table) -> NDArray[np.int64]:
+def _rows(part: Table, column: str, places: dict[str, int] | None, found: Table) -> NDArray[np.int64]:
     if places is None:
         return part.rows_of(column, "PAIRS", len(found), found.path.name)
     return part.places_of(column, "PAIRS", places, found.path.name)

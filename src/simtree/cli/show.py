@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def describe(learned: Any) -> dict[str, Any]:
 
 def _changed(learned: Any) -> dict[str, str]:
     """The parameters that are not as they are by default."""
-    usual = type(learned)().get_params(deep=False)
-    return {name: repr(value) for name, value in learned.get_params(deep=False).items() if repr(value) != repr(usual[name])}
+    usual = {name: repr(parameter.default) for name, parameter in inspect.signature(type(learned)).parameters.items()}
+    return {name: repr(value) for name, value in learned.get_params(deep=False).items() if repr(value) != usual[name]}
 
 
 def _importances(learned: Any) -> dict[str, float] | None:

@@ -76,7 +76,7 @@ class Table:
         column = self.frame[self.check_column(name, option)]
         missing = np.flatnonzero(column.isna())
         if len(missing):
-            raise ValueError(f"{self._cell(name, missing[0])} is empty; fill it in, or leave the row out.")
+            raise ValueError(f"{self._cell(name, missing[0])} is empty or NA; fill it in, or leave the row out.")
         return np.asarray(column.to_numpy())
 
     def numbers(self, names: Sequence[str], *, can_drop: bool = False) -> pd.DataFrame:
@@ -94,9 +94,9 @@ class Table:
             )
         return values.astype(np.int64)
 
-    def places_of(self, column: str, wanted_by: str, places: dict[Any, int], rows_file: str) -> NDArray[np.int64]:
-        """Row numbers of the keys in a column, by a dict that knows them."""
-        keys = self.labels(column, wanted_by)
+    def places_of(self, column: str, wanted_by: str, places: dict[str, int], rows_file: str) -> NDArray[np.int64]:
+        """Row numbers of the keys in a column, by a dict that knows them as text."""
+        keys = self.labels(column, wanted_by).astype(str)
         found = np.array([places.get(key, -1) for key in keys.tolist()], dtype=np.int64)
         unknown = np.flatnonzero(found < 0)
         if len(unknown):
@@ -162,10 +162,10 @@ def check_there(path: Path) -> None:
         raise IsADirectoryError(f"{path} is a folder; give a file.")
 
 
-def read_table(path: Path) -> Table:
-    """The table in a file; its kind goes by the end of its name."""
+def read_table(path: Path, text: Sequence[str] = ()) -> Table:
+    """The table in a file; its kind goes by the end of its name. Columns of ``text`` hold names, were they all digits."""
     check_there(path)
-    reader = _reader(path)
+    reader = _reader(path, text)
     with _readable(path):
         found = reader(path)
     found.frame.columns = found.frame.columns.map(str)
@@ -175,9 +175,9 @@ def read_table(path: Path) -> Table:
     return found
 
 
-def read_samples(path: Path) -> Table:
-    """A table with one row a sample, of which pairs can be made."""
-    found = read_table(path)
+def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
+    """A table with one row a sample, of which pairs can be made; ``text`` as in `read_table`."""
+    found = read_table(path, text)
     if len(found) < 2:
         raise ValueError(f"{path.name} has {len(found)} row{'' if len(found) == 1 else 's'}; a pair takes two: give more rows.")
     if found.separator is not None and all(_is_number(name) for name in found.frame.columns):
@@ -185,13 +185,16 @@ def read_samples(path: Path) -> Table:
     return found
 
 
-def stream_table(path: Path) -> Iterator[Table]:
-    """The parts of a table that need not fit in memory, in order; '-' is standard input, as CSV."""
+def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
+    """The parts of a table that need not fit in memory, in order; '-' is standard input, as CSV.
+
+    ``as_text``: cells of text files stay what they are, for 007 is no number if it is a name.
+    """
     if str(path) != "-":
         check_there(path)
     start = 0
     with _readable(path):
-        separator, frames = _parts(path)
+        separator, frames = _parts(path, as_text)
         for frame in frames:
             yield Table(path, frame.rename(columns=str), separator, start)
             start += len(frame)
@@ -236,10 +239,10 @@ def _kind(path: Path) -> str:
     return ends[-1].removeprefix(".") if ends else ""
 
 
-def _reader(path: Path) -> Callable[[Path], Table]:
+def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
     readers: dict[str, Callable[[Path], Table]] = {
-        "csv": _read_text,
-        "tsv": _read_text,
+        "csv": lambda path: _read_text(path, text),
+        "tsv": lambda path: _read_text(path, text),
         "parquet": lambda path: Table(path, pd.read_parquet(path)),
         "feather": lambda path: Table(path, pd.read_feather(path)),
         "npz": _read_npz,
@@ -264,27 +267,28 @@ def _readable(path: Path) -> Iterator[None]:
         raise UnreadableFileError(f"{path.name} cannot be read: {said[0].rstrip('.')}.") from None
 
 
-def _read_text(path: Path) -> Table:
+def _read_text(path: Path, text: Sequence[str]) -> Table:
     separator = _separator(path)
-    frame = pd.read_csv(path, sep=separator, low_memory=False, encoding=ENCODING)
+    frame = pd.read_csv(path, sep=separator, low_memory=False, encoding=ENCODING, dtype=dict.fromkeys(text, str))
     return Table(path, frame, _plain_separator(path, separator))
 
 
-def _parts(path: Path) -> tuple[str | None, Iterator[pd.DataFrame]]:
+def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame]]:
     """What stands between the cells of a text file whose lines can be counted, and the parts of a file."""
     if str(path) == "-":
-        return None, _text_parts(sys.stdin, ",", None)
+        return None, _text_parts(sys.stdin, ",", None, as_text)
     if _kind(path) in ("csv", "tsv"):
         separator = _separator(path)
-        return _plain_separator(path, separator), _text_parts(path, separator, ENCODING)
+        return _plain_separator(path, separator), _text_parts(path, separator, ENCODING, as_text)
     if _kind(path) == "parquet":
         return None, _parquet_parts(path)
     whole = read_table(path).frame
     return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
 
 
-def _text_parts(source: Any, separator: str, encoding: str | None) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=encoding) as parts:
+def _text_parts(source: Any, separator: str, encoding: str | None, as_text: bool) -> Iterator[pd.DataFrame]:
+    dtype = str if as_text else None
+    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=encoding, dtype=dtype) as parts:
         yield from parts
 
 

@@ -63,6 +63,10 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
             f"scores has shape {table.shape}; give a row for each of the {len(rows)} probes and a column for each of "
             f"the {len(columns)} gallery samples, of which there must be one."
         )
+    if np.isnan(table).any():
+        raise ValueError(
+            f"scores must not be NaN, got {np.count_nonzero(np.isnan(table))} of {table.size}: give -inf to misses."
+        )
     names, codes = np.unique(columns, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     best = np.maximum.reduceat(table[:, order], np.searchsorted(codes[order], np.arange(len(names))), axis=1)
@@ -131,8 +135,12 @@ def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *,
     """
     check_integer("max_rank", max_rank, 1)
     targets = np.asarray(fpir, dtype=np.float64)
+    if not ((targets >= 0.0) & (targets <= 1.0)).all():
+        raise ValueError(f"fpir={fpir!r} must lie in [0, 1]; give a share of searches such as 0.01.")
     alarms = np.sort(found.nonmated)[::-1]
     enrolled = found.ranks > 0
+    if not enrolled.any():
+        raise ValueError("found holds no search whose identity is in the gallery; give at least one.")
     listed = np.where(found.ranks[enrolled] <= max_rank, found.mated[enrolled], -np.inf)
     # With k alarms allowed, the threshold lies just above the next one, so that ties never add an alarm.
     n_allowed = np.searchsorted(np.arange(1, len(alarms) + 1) / len(alarms), targets, side="right")

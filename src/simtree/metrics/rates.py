@@ -9,7 +9,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from simtree._checks import check_real
-from simtree.metrics.roc import ROUNDING, FloatArray, Roc, tpr_at_fpr
+from simtree.metrics.roc import ROUNDING, FloatArray, Roc, thresholds_of, tpr_at_fpr
 
 
 class EqualErrorRate(NamedTuple):
@@ -179,10 +179,3 @@ def n_for_rate(rate: float, confidence: float = 0.95) -> int:
     check_real("rate", rate, 0.0, 1.0, open_low=True, open_high=True)
     check_real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
-
-
-def thresholds_of(roc: Roc) -> FloatArray:
-    """Thresholds of a curve that must have them."""
-    if roc.thresholds is None:
-        raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
-    return roc.thresholds

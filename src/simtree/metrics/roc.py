@@ -380,11 +380,17 @@ def youden_threshold(roc: Roc) -> float:
     >>> youden_threshold(roc_curve([4, 3, 2, 1], [True, True, False, True]))
     3.0
     """
-    if roc.thresholds is None:
-        raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
+    thresholds = thresholds_of(roc)
     benefit = (roc.tpr - roc.fpr)[1:]
     best = np.flatnonzero(benefit >= benefit.max() - ROUNDING)[0]
-    return float(roc.thresholds[1:][best])
+    return float(thresholds[1:][best])
+
+
+def thresholds_of(roc: Roc) -> FloatArray:
+    """Thresholds of a curve that must have them."""
+    if roc.thresholds is None:
+        raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
+    return roc.thresholds
 
 
 def _vector(name: str, values: ArrayLike) -> FloatArray:
