@@ -240,3 +240,21 @@ def test_rows_by_number_or_key(tmp_path):
     ):
         with pytest.raises(ValueError, match=said):
             found.row(text, key)
+
+
+def test_a_decimal_comma_is_told_from_text(tmp_path):
+    (tmp_path / "t.csv").write_text("who;a\nx;1,5\ny;2,5\n")
+    with pytest.raises(ValueError, match=r"row 0 \(line 2\) is '1,5', with a decimal comma; write 1\.5\."):
+        read_table(tmp_path / "t.csv").numbers(["a"], can_drop=True)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("who,a,a\nx,1,2\n")
+    with pytest.raises(ValueError, match=r"t\.csv has two columns 'a'"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_name_in_other_letters_is_the_closest(tmp_path):
+    (tmp_path / "t.csv").write_text("H3,H30,H23\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"did you mean 'H3'\?"):
+        read_table(tmp_path / "t.csv").check_column("h3", "--label")

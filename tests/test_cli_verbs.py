@@ -67,7 +67,8 @@ def model(folder, tmp_path):
 
 
 LABEL = ["--label", "person"]
-FIT = [*LABEL, "--drop", "sitting,device", "--trees", 4]
+COLUMNS = [*LABEL, "--drop", "sitting,device"]
+FIT = [*COLUMNS, "--trees", 4]
 
 
 # --- fit
@@ -137,7 +138,9 @@ def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
     tiny = auto.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
     monkeypatch.setattr(auto, "SMALL", tiny)
     monkeypatch.setattr(auto, "LARGE", tiny)
-    done = run("fit", folder / "train.csv", *FIT, "--model", "auto", "-o", tmp_path / "m.simtree")
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
+    assert "judged on whole values of person left out" in done.stdout
+    assert simtree.load(tmp_path / "m.simtree").open_set_  # what is chosen must hold for other people
     chosen = simtree.load(tmp_path / "m.simtree").best_name_
     assert chosen in done.stdout
     assert chosen in run("show", tmp_path / "m.simtree").stdout
@@ -170,7 +173,7 @@ def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_pa
             LABEL,
             "column 'sitting', row 0 (line 2) is 'p0-0', and the column has no number at all; leave it out with --drop",
         ),
-        ({"hold": {3: "0,5"}}, FIT, "train.csv: column 'hold', row 3 (line 5) is '0,5', not a number"),
+        ({"hold": {3: "0,5"}}, FIT, "train.csv: column 'hold', row 3 (line 5) is '0,5', with a decimal comma; write 0.5"),
         ({"tilt": {7: None}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is empty"),
         ({"tilt": {7: np.inf}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is infinite"),
         ({"person": {5: None}}, FIT, "train.csv: column 'person', row 5 (line 7) is empty"),
@@ -681,7 +684,7 @@ def test_show_tells_what_was_learned_and_promised(folder, model):
 
 
 def test_show_prints_the_rules_of_a_tree(folder, tmp_path):
-    run("fit", folder / "train.csv", *FIT, "--model", "tree", "-o", tmp_path / "tree.simtree")
+    run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "-o", tmp_path / "tree.simtree")
     assert "cell 1.0" in run("show", tmp_path / "tree.simtree", "--rules", 2).stdout
     assert "is not one tree" in run("show", folder / "people.simtree", "--rules", 2, code=1).stderr
 
@@ -729,3 +732,14 @@ def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):
     assert "test.csv has 6 columns of features, but the model knows 4, without names" in done.stderr
     done = run("score", tmp_path / "plain.simtree", folder / "pairs.csv", code=1)
     assert "without names of features" in done.stderr
+
+
+def test_trees_are_those_of_a_forest(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *FIT, "--model", "tree", "-o", tmp_path / "m.simtree", code=1)
+    assert "--trees is for a forest; leave it out with --model tree." in done.stderr
+
+
+def test_fit_names_its_features(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *FIT, "-o", tmp_path / "m.simtree")
+    assert "'hold', 'flight', 'press', 'tilt'" in done.stdout
+    assert "none: too few trees" in done.stdout

@@ -38,8 +38,8 @@ from simtree.voting import VotingSimilarity
 
 F = ["abs_diff", "sum"]
 WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
-# With more classes than this, those of tomorrow are taken for others than those of today: a mistake in this direction costs some
-# accuracy, one in the other promises what new people will not keep.
+# With more classes than this, those of tomorrow are taken for others than those of today. A mistake in this direction costs
+# some accuracy; one in the other promises what new people will not keep.
 MOST_CLOSED_CLASSES = 20
 N_FOLDS = 3
 # Points and pairs that candidates are compared on.

@@ -68,7 +68,8 @@ def _lines(result: dict[str, Any]) -> Any:
     rows = table(f"{result['model']}: threshold {result['threshold']:.6g}", "what", "value")
     rows.add_row(
         "promise",
-        f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}",
+        f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}, "
+        "if the model has seen none of these rows",
     )
     rows.add_row("upper bound on the FPR", f"{result['fpr_bound']:.3g}")
     rows.add_row("FPR here", f"{result['fpr']:.3g}")

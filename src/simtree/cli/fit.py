@@ -29,7 +29,7 @@ from simtree.cli.common import (
     table,
 )
 from simtree.cli.models import labelled_pairs
-from simtree.cli.tables import UNNAMED, Table, choose_features, read_samples
+from simtree.cli.tables import UNNAMED, Table, choose_features, read_samples, some_names
 from simtree.estimators import SimilarityTree
 from simtree.forest import SimilarityForest
 from simtree.pairs import PairSampler
@@ -70,7 +70,7 @@ def fit(
         typer.Option(
             "--features",
             metavar="COLS",
-            help="Columns to learn from, with commas between, or patterns such as 'H.*'; by default all other columns.",
+            help="Columns to learn from, with commas between, or shell patterns such as 'H*'; by default all other columns.",
         ),
     ] = None,
     drop: Annotated[list[str] | None, typer.Option("--drop", metavar="COLS", help="Columns to leave out.")] = None,
@@ -83,7 +83,9 @@ def fit(
             "and plain distances, and takes longer.",
         ),
     ] = Kind.forest,
-    trees: Annotated[int, typer.Option("--trees", metavar="N", min=1, help="How many trees a forest has.")] = TREES,
+    trees: Annotated[
+        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({TREES}).")
+    ] = None,
     seed: Seed = 0,
     n_jobs: Jobs = -1,
     as_json: Json = False,
@@ -93,6 +95,8 @@ def fit(
     Writes a model file; says in advance how long it will take, from a small trial on the same data.
     """
     with one_sentence():
+        if model is not Kind.forest and trees is not None:
+            raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
         check_writable("--out", out.parent, out)
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
@@ -100,7 +104,7 @@ def fit(
         names = choose_features(found, features or [], drop or [], others)
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
-        learner = _learner(model, pairs, trees, seed, n_jobs)
+        learner = _learner(model, pairs, trees or TREES, seed, n_jobs)
         what = f"{len(X):,} rows with {len(np.unique(pairs.classes)):,} values of {label}, {len(names):,} features"
         expected = _trial(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
@@ -121,6 +125,7 @@ def fit(
         "n_pairs": pairs.n_pairs,
         "seed": seed,
         "chosen": getattr(learner, "best_name_", None),
+        "left_out": {True: "classes", False: "rows", None: None}[getattr(learner, "open_set_", None)],
         "oob_auc": getattr(learner, "oob_score_", None),
         "oob_unit": getattr(learner, "bag", None) if hasattr(learner, "oob_score_") else None,
         "threshold": learner.threshold_,
@@ -133,19 +138,20 @@ def fit(
 
 def _learner(kind: Kind, pairs: PairSampler, trees: int, seed: int, n_jobs: int) -> Any:
     """What is fitted, with what is known to do well on many data."""
+    # From this many on they are taken for people, and those to come for others.
+    people = int(pairs.classes.max()) + 1 >= LEAST_CLASSES
     if kind is Kind.auto:
-        return AutoSimilarity(n_jobs=n_jobs, random_state=seed, verbose=1)
+        return AutoSimilarity(open_set=people, n_jobs=n_jobs, random_state=seed, verbose=1)
     least = 100 if pairs.n_pairs >= MANY_PAIRS else 2
     if kind is Kind.tree:
         return SimilarityTree(min_pairs_split=least, n_jobs=n_jobs, random_state=seed)
-    bag = "classes" if int(pairs.classes.max()) + 1 >= LEAST_CLASSES else "points"
     enough = pairs.n_points >= LEAST_POINTS
     return SimilarityForest(
         n_estimators=trees,
         representation=QuantileMargins(),
         coordinates=COORDINATES,
         min_pairs_split=least,
-        bag=bag,
+        bag="classes" if people else "points",
         bootstrap=enough,
         oob_score=enough and trees >= TREES // 2,
         n_jobs=n_jobs,
@@ -191,14 +197,18 @@ def _duration(seconds: float) -> str:
 def _lines(result: dict[str, Any], what: str) -> list[Any]:
     rows = table(f"{result['model']}: {result['class']}", "what", "value")
     rows.add_row("learned from", what)
+    rows.add_row("features", some_names(result["features"]))
     if result["never_pair"]:
         rows.add_row("never paired", f"rows that share {result['never_pair']}")
     if result["chosen"]:
-        rows.add_row("chosen", result["chosen"])
+        unit = f"whole values of {result['label']}" if result["left_out"] == "classes" else "rows"
+        rows.add_row("chosen", f"{result['chosen']}, judged on {unit} left out")
     if result["oob_auc"] is not None:
         unit = result["label"] if result["oob_unit"] == "classes" else "row"
         judged = f"each pair judged by the few trees that saw neither {unit}"
         rows.add_row("AUC out of bag", f"{result['oob_auc']:.3f}, {judged}")
+    elif result["class"] == "SimilarityForest":
+        rows.add_row("AUC out of bag", "none: too few trees or rows")
     rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` finds one with a guarantee")
     rows.add_row("file", f"{result['bytes'] / 1e6:.1f} MB, no row of the data in it")
     rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")

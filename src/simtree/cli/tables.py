@@ -6,6 +6,7 @@ import csv
 import difflib
 import fnmatch
 import math
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 # Separators of a text file that are looked for in its first line; the first one if there is none.
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 SEPARATORS = ",;\t|"
 # Rows that a stream of pairs is read and scored in.
 ROWS = 1 << 17
@@ -67,8 +69,9 @@ class Table:
         names = [str(column) for column in self.frame.columns]
         if name in names:
             return name
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        meant = f"did you mean {' or '.join(map(repr, close))}?" if close else f"its columns are {_some(names)}."
+        alike = [column for column in names if column.casefold() == name.casefold()]
+        close = alike or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        meant = f"did you mean {' or '.join(map(repr, close))}?" if close else f"its columns are {some_names(names)}."
         raise ValueError(f"{self.path.name} has no column {name!r}, which {wanted_by} names; {meant}")
 
     def labels(self, name: str, option: str) -> NDArray[Any]:
@@ -128,7 +131,10 @@ class Table:
             read = pd.to_numeric(column, errors="coerce")
             odd = np.flatnonzero(read.isna() & column.notna())
             if len(odd):
-                cell = f"{self._cell(name, odd[0])} is {column.iloc[odd[0]]!r}"
+                value = str(column.iloc[odd[0]])
+                cell = f"{self._cell(name, odd[0])} is {value!r}"
+                if DECIMAL_COMMA.fullmatch(value):
+                    raise ValueError(f"{cell}, with a decimal comma; write {value.replace(',', '.')}.")
                 if can_drop and not read.notna().any():
                     raise ValueError(f"{cell}, and the column has no number at all; leave it out with --drop {name!r}.")
                 raise ValueError(f"{cell}, not a number; correct it, {remedy}")
@@ -203,7 +209,7 @@ def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
 def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], others: Sequence[str]) -> list[str]:
     """The columns to learn from: those named, or all but those dropped, those that say something else, and unnamed ones.
 
-    Names may be given one by one or with commas between, and as patterns such as ``H.*``.
+    Names may be given one by one or with commas between, and as shell patterns such as ``H*``.
     """
     names = [str(name) for name in found.frame.columns]
     if features:
@@ -216,7 +222,7 @@ def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], 
     dropped = set(_named(found, drop, "--drop"))
     chosen = [name for name in chosen if name not in dropped]
     if not chosen:
-        raise ValueError(f"{found.path.name} has no column left to learn from; its columns are {_some(names)}.")
+        raise ValueError(f"{found.path.name} has no column left to learn from; its columns are {some_names(names)}.")
     return chosen
 
 
@@ -269,6 +275,10 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _read_text(path: Path, text: Sequence[str]) -> Table:
     separator = _separator(path)
+    header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding=ENCODING).iloc[0].dropna()
+    twice = header[header.duplicated()]
+    if len(twice):
+        raise UnreadableFileError(f"{path.name} has two columns {twice.iloc[0]!r}; give each a name of its own.")
     frame = pd.read_csv(path, sep=separator, low_memory=False, encoding=ENCODING, dtype=dict.fromkeys(text, str))
     return Table(path, frame, _plain_separator(path, separator))
 
@@ -356,6 +366,7 @@ def _is_number(text: object) -> bool:
         return False
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
+def some_names(names: Sequence[str], most: int = 12) -> str:
+    """Names with quotes, the first of them if there are many."""
     shown = ", ".join(map(repr, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
