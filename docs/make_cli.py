@@ -105,7 +105,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "show": ("", ["simtree show people.simtree"]),
     "reproduce": (
         "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper; [their "
-        "results](reproduction.md) are made into a page by `page`.",
+        "results](reproduction.md), if they are all in one folder, are made into a page by `page`.",
         ["simtree reproduce page --results results --out reproduction.md"],
     ),
 }

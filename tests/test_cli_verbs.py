@@ -379,7 +379,7 @@ def test_evaluate_prints_tables_and_draws_pictures(folder, tmp_path):
 
 def test_a_sample_of_pairs_is_stated_and_has_no_searches(folder, tmp_path):
     done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--n-pairs", 5000, "--plots", tmp_path)
-    assert "a sample of 28,680" in done.stdout
+    assert "drawn from 28,680 of both kinds" in done.stdout
     assert "rank" not in done.stdout
     assert len(list(tmp_path.iterdir())) == 4
     everything = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--n-pairs", 0)

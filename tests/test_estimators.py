@@ -216,3 +216,9 @@ def test_points_that_never_pair_are_left_out_of_training(blobs):
         assert (grown.cells.n_same[0], grown.cells.n_different[0]) == (allowed.n_same_pairs, allowed.n_different_pairs)
     with pytest.raises(ValueError, match="never_pair is for labelled points"):
         tree.fit(X, [True, False], pairs=[[0, 1], [0, 2]], never_pair=sitting)
+
+
+def test_row_numbers_without_their_points_say_what_is_missing(blobs):
+    tree = SimilarityTree(max_depth=2, random_state=0).fit(*blobs)
+    with pytest.raises(ValueError, match=r"pairs has shape \(2, 2\); .* row numbers together with X"):
+        tree.pair_score([[0, 1], [0, 50]])

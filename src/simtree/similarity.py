@@ -469,7 +469,8 @@ class Similarity(BaseEstimator, ABC):
         elif given.ndim == 3:
             points, first, second = self._check_stacked(given, reset=False)
         else:
-            self._check_points(pairs)  # says first what is wrong with points, if somebody takes a point for a pair
+            if given.shape[1:] != (2,):  # says first what is wrong with points, if somebody takes a point for a pair
+                self._check_points(pairs)
             raise ValueError(
                 f"pairs has shape {given.shape}; give an array of shape (n_pairs, 2, n_features), "
                 "or (n_pairs, 2) row numbers together with X."

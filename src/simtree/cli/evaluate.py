@@ -188,7 +188,7 @@ def _tables(found: Evaluation, source: str, rates: dict[str, Any] | None, report
         figures.add_row("identities", f"{found.n_identities:,}", "")
     if found.n_samples is not None:
         figures.add_row("samples", f"{found.n_samples:,}", "")
-    drawn = "" if found.n_same + found.n_different >= found.n_possible else f"a sample of {found.n_possible:,}"
+    drawn = "" if found.n_same + found.n_different >= found.n_possible else f"drawn from {found.n_possible:,} of both kinds"
     figures.add_row("same pairs", f"{found.n_same:,}", drawn)
     figures.add_row("different pairs", f"{found.n_different:,}", drawn)
     figures.add_row("AUC", f"{found.auc.value:.4f}", _ends(found.auc.low, found.auc.high))
