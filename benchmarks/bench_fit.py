@@ -46,13 +46,22 @@ class Size:
     depth: int = 15
     n_trees_of_peers: int = 100
     oblique_trees: int = 20
+    with_variants: bool = True
 
     def peer(self, library: str, n_pairs: int) -> Spec:
         return Spec(library, n_pairs, {"n_trees": self.n_trees_of_peers})
 
 
 FULL = Size((100_000, 1_000_000, 10_000_000), {"mnist": 44, "keystroke": 40}, 100_000, 500_000)
-MEDIUM = Size((5_000, 20_000, 50_000), {"mnist": 10, "keystroke": 10}, 5_000, 50_000, n_trees_of_peers=40, oblique_trees=8)
+MEDIUM = Size(
+    (5_000, 20_000, 50_000),
+    {"mnist": 10, "keystroke": 10},
+    5_000,
+    50_000,
+    n_trees_of_peers=25,
+    oblique_trees=8,
+    with_variants=False,
+)
 TINY = Size((500, 1_000, 2_000), {"mnist": 3, "keystroke": 3}, 500, 2_000, depth=3, n_trees_of_peers=3, oblique_trees=2)
 SIZES = {"full": FULL, "quick": MEDIUM, "tiny": TINY}
 
@@ -272,6 +281,7 @@ def section(folder: Path, scale: str, repeats: int) -> Section:
         table = run_table(folder, name, title, plans, size.n_test, f"LightGBM, {size.steps[1]:,} pairs")
         tables.append(table)
         goals += goals_of(name, table, size)
-    tables.append(variants(folder, size))
+    if size.with_variants:
+        tables.append(variants(folder, size))
     compilation = seconds_of_compilation(seconds_of_first_fit)
     return Section(TITLE, tables, goals, {COMPILATION: compilation, "test pairs": size.n_test})
