@@ -11,8 +11,8 @@ scores, which is better at the lowest FPR only. More landmarks gain still, and t
 as given, on quantiles and on whitened quantiles, refilled forests, and votes of two to five of these. Which single one is best
 changes from one group of people to the next: quantiles help most people, but bound what nobody in training has typed, and where
 such people are met only the forest on features as given knows it. Their vote is better than each on every group. Cosines add to
-the AUC and take from the lowest rates. One thing is not clean: the default shrinkage of `WithinClassWhitening`, which the second
-forest uses, was picked at an earlier time while looking at test people of splits 0 and 1.""",
+the AUC and take from the lowest rates. One thing is not clean: the default shrinkage of `WithinClassWhitening`, which the
+second forest uses, was picked at an earlier time while looking at test people of splits 0 and 1.""",
     "audio": """Tried on the training speakers: the same, forests along discriminant directions, and forests of Gaussian splits
 (whose cells are few, so that alone they say little at low FPRs, but they err elsewhere than the others). The one quadratic
 ratio as a fifth member gained nothing beside them.""",
