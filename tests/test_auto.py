@@ -107,8 +107,9 @@ def test_many_points_are_compared_on_some(digits, monkeypatch):
     monkeypatch.setattr(auto, "SEARCH_POINTS", 200)
     rng = np.random.default_rng(0)
     few_classes, many_classes = digits[1], np.repeat(np.arange(100), 9)
-    assert len(auto._some_rows(few_classes, rng)) == 200
-    rows = auto._some_rows(many_classes, rng)
+    assert len(auto._some_rows(few_classes, True, rng)) == 200
+    assert len(auto._some_rows(many_classes, False, rng)) == 200
+    rows = auto._some_rows(many_classes, True, rng)
     assert 150 <= len(rows) <= 200
     assert set(np.bincount(many_classes[rows])) == {0, 9}
 

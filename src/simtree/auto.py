@@ -217,7 +217,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             rng = np.random.default_rng(entropy)
             n_classes = int(source.classes.max()) + 1
             self.open_set_ = n_classes > MOST_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
-            rows = _some_rows(source.classes, rng)
+            rows = _some_rows(source.classes, self.open_set_, rng)
             self._compare(points[rows], _sampler_of(source, rows), rng, int(entropy[0]))
             make, _ = CANDIDATES[self.best_name_]
             best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
@@ -336,13 +336,13 @@ def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
     return seeded
 
 
-def _some_rows(classes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows to compare candidates on: whole classes while there are many, points of each class otherwise."""
+def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows to compare candidates on: whole classes of an open set while there are many, points of each class otherwise."""
     n = len(classes)
     if n <= SEARCH_POINTS:
         return np.arange(n)
     n_classes = int(classes.max()) + 1
-    if n_classes > MOST_CLOSED_CLASSES:
+    if open_set and n_classes > MOST_CLOSED_CLASSES:
         order = rng.permutation(n_classes)
         sizes = np.bincount(classes)[order]
         kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), SEARCH_POINTS)))]

@@ -8,7 +8,7 @@ many values each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -133,7 +133,7 @@ class TrainingPairs:
         def fill(part: int) -> None:
             count_segment(self.codes, self.same, ends[part], ends[part + 1], coordinates, parts[part])
 
-        self._in_threads(fill, range(n_threads))
+        in_threads(fill, range(n_threads), self._n_threads)
         np.sum(parts, axis=0, out=histograms[0, :, : len(coordinates)])
         return True
 
@@ -172,11 +172,7 @@ class TrainingPairs:
             pairs = self.pair_map.complete(self.point_pairs(start, stop))
             kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
 
-        self._in_threads(fill, range(0, len(self), CHUNK))
-
-    def _in_threads(self, work: Callable[[int], None], parts: Sequence[int]) -> None:
-        """Call ``work`` for each part."""
-        in_threads(work, parts, self._n_threads)
+        in_threads(fill, range(0, len(self), CHUNK), self._n_threads)
 
     def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
         """Values of some coordinates, ``(n_columns, n_pairs)``."""

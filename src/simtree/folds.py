@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree.grower import Recipe
-from simtree.pairs import IndexPairs, PairSampler
+from simtree.pairs import IndexPairs, PairSampler, dealt_folds
 from simtree.pruning import PruningPath, held_out_aucs, held_out_gains
 from simtree.symmetry import PointPairs
 
@@ -21,12 +21,8 @@ def fold_numbers(
     n_units = int(units.max()) + 1
     if n_units < n_folds:
         raise ValueError(f"cv={n_folds!r} is more than the {n_units} groups there are; make fewer folds.")
-    order = rng.permutation(n_units)
-    if isinstance(source, PairSampler) and n_units == len(units):
-        order = order[np.argsort(source.classes[order], kind="stable")]
-    fold_of_unit = np.empty(n_units, dtype=np.int64)
-    fold_of_unit[order] = np.arange(n_units) % n_folds
-    return fold_of_unit[units]
+    classes = source.classes if isinstance(source, PairSampler) and n_units == len(units) else None
+    return dealt_folds(n_units, n_folds, rng, classes)[units]
 
 
 def choose_penalty(

@@ -313,6 +313,24 @@ def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.append(np.flatnonzero(changes), len(changes)).astype(np.int64)
 
 
+def dealt_folds(
+    n: int, n_folds: int, rng: np.random.Generator, classes: NDArray[np.integer[Any]] | None = None
+) -> NDArray[np.int64]:
+    """A random fold for each of n things, all folds of about equal size; so is the share of each class, if classes are given.
+
+    Examples
+    --------
+    >>> np.bincount(dealt_folds(7, 3, np.random.default_rng(0)))
+    array([3, 2, 2])
+    """
+    order = rng.permutation(n)
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    folds = np.empty(n, dtype=np.int64)
+    folds[order] = np.arange(n) % n_folds
+    return folds
+
+
 def group_numbers(groups: ArrayLike, n_points: int, name: str = "groups") -> NDArray[np.int64]:
     """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
     names = np.asarray(groups)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._threads import in_threads
-from simtree.pairs import class_codes
+from simtree.pairs import class_codes, dealt_folds
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -136,11 +136,7 @@ def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes
     """A fold for each row: each class is spread over the folds as evenly as can be."""
     if len(codes) < n_folds:
         raise ValueError(f"cv={n_folds!r} is more than the {len(codes)} rows there are; make fewer folds.")
-    order = rng.permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    folds = np.empty(len(codes), dtype=np.int64)
-    folds[order] = np.arange(len(codes)) % n_folds
-    return folds
+    return dealt_folds(len(codes), n_folds, rng, codes)
 
 
 def filled_in_blocks(n: int, n_columns: int, fill: Callable[[slice, Floats], None], n_jobs: int | None) -> Floats:
