@@ -148,10 +148,8 @@ def _read_voting(fields: Fields, model: VotingSimilarity) -> None:
     if any(member.n_features_in_ != model.n_features_in_ for member in model.estimators_):
         raise fields.fail("members", f"must be of points with {model.n_features_in_:,} features")
     model.scales_ = fields.array("scales", "float64", (n_members,), low=np.finfo(np.float64).tiny)
-    model._n_columns = fields.array("n_columns", "int64", (n_members,), low=1, high=MOST_FEATURES).tolist()
-    for member, n_columns in zip(model.estimators_, model._n_columns, strict=True):
-        if member._ready(np.zeros((1, model.n_features_in_))).shape[1] != n_columns:
-            raise fields.fail("n_columns", "must be the numbers of columns that the members want")
+    origin = np.zeros((1, model.n_features_in_))
+    model._n_columns = [member._ready(origin).shape[1] for member in model.estimators_]
 
 
 # The models, and how what they learned is read.

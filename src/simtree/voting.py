@@ -138,7 +138,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
             {"name": name, "model": member._document()}
             for (name, _), member in zip(self.estimators, self.estimators_, strict=True)
         ]
-        return {"members": members, "scales": self.scales_, "n_columns": np.array(self._n_columns, dtype=np.int64)}
+        return {"members": members, "scales": self.scales_}
 
     def _described(self) -> dict[str, Any]:
         members = {name: member.to_dict() for (name, _), member in zip(self.estimators, self.estimators_, strict=True)}
