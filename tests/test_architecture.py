@@ -22,7 +22,7 @@ ROWS = [
     {"grower", "rules", "pruning", "retrieval", "thresholds", "probability", "representation", "tree_files"},
     {"part_files"},
     {"similarity", "bagging", "explanation", "folds", "represented"},
-    {"estimators", "plain", "voting"},
+    {"estimators", "gaussian", "plain", "voting"},
     {"forest"},
     {"auto", "evaluation"},
     {"loading"},

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from simtree import (
     AutoSimilarity,
     ForestPosterior,
+    GaussianSimilarity,
     GaussianSplitter,
     KernelDiscriminant,
     LandmarkFeatures,
@@ -67,6 +68,8 @@ MODELS = {
     "forest-posterior": _forest(representation=ForestPosterior(n_estimators=20, max_depth=3, random_state=0)),
     "forest-discriminant": _forest(representation=KernelDiscriminant(n_landmarks=6, n_repeats=2, random_state=0)),
     "forest-pipeline": _forest(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
+    "gaussian": GaussianSimilarity(shrinkage=0.1, n_jobs=2),
+    "gaussian-pipeline": GaussianSimilarity(representation=make_pipeline(*WHITENED)),
     "plain": PlainSimilarity(metric="manhattan", n_jobs=2),
     "plain-pipeline": PlainSimilarity(representation=make_pipeline(*WHITENED)),
     "plain-landmarks": PlainSimilarity(
@@ -103,8 +106,10 @@ if __name__ == "__main__":
     from simtree.persistence import VERSION
 
     folder = FILES / f"version_{VERSION}"
-    scores = {name: fitted(name).pairwise_score(probes())[0].tolist() for name in MODELS}
-    folder.mkdir(parents=True)  # never over files that exist
-    for name in MODELS:
+    folder.mkdir(parents=True, exist_ok=True)
+    known = folder / "scores.json"
+    scores = json.loads(known.read_text()) if known.exists() else {}
+    for name in MODELS.keys() - scores.keys():  # never over files that exist
+        scores[name] = fitted(name).pairwise_score(probes())[0].tolist()
         fitted(name).save(folder / f"{name}.simtree")
-    (folder / "scores.json").write_text(json.dumps(scores, indent=1) + "\n")
+    known.write_text(json.dumps({name: scores[name] for name in MODELS}, indent=1) + "\n")

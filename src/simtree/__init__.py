@@ -7,6 +7,7 @@ from simtree.auto import AutoSimilarity
 from simtree.estimators import SimilarityTree
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.forest import SimilarityForest
+from simtree.gaussian import GaussianSimilarity
 from simtree.loading import load
 from simtree.persistence import ModelFileError
 from simtree.plain import PlainSimilarity
@@ -38,6 +39,7 @@ __all__ = [
     "CutSplitter",
     "Evaluation",
     "ForestPosterior",
+    "GaussianSimilarity",
     "GaussianSplitter",
     "KernelDiscriminant",
     "LandmarkFeatures",

@@ -20,6 +20,7 @@ from simtree._kernels.compilation import announced_compilation
 from simtree.explanation import Explanation
 from simtree.folds import fold_numbers
 from simtree.forest import SimilarityForest
+from simtree.gaussian import GaussianSimilarity
 from simtree.metrics import tpr_at_fpr
 from simtree.pairs import PairSampler
 from simtree.plain import PlainSimilarity
@@ -27,7 +28,6 @@ from simtree.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree.representation import (
     ForestPosterior,
     KernelDiscriminant,
-    LandmarkFeatures,
     QuantileMargins,
     WithinClassWhitening,
 )
@@ -76,28 +76,28 @@ def _on_f(size: Size) -> Similarity:
     return _forest(size, coordinates=[*F, *WHOLE], same_weighting="identities")
 
 
-def _whitened(size: Size) -> Similarity:
-    return PlainSimilarity(representation=make_pipeline(QuantileMargins(), WithinClassWhitening()))
+def _gaussian(size: Size) -> Similarity:
+    return GaussianSimilarity(representation=QuantileMargins())
+
+
+def _on_all(size: Size, representation: Any = None) -> Similarity:
+    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE])
 
 
 def _on_whitened(size: Size) -> Similarity:
-    whitened = make_pipeline(QuantileMargins(), WithinClassWhitening())
-    return _forest(size, representation=whitened, coordinates=[*F, "product", *WHOLE])
+    return _on_all(size, make_pipeline(QuantileMargins(), WithinClassWhitening()))
 
 
 def _vote(size: Size) -> Similarity:
-    curved = PlainSimilarity(representation=make_pipeline(QuantileMargins(), LandmarkFeatures(), WithinClassWhitening()))
-    return VotingSimilarity([("straight", _whitened(size)), ("curved", curved), ("forest", _on_whitened(size))])
+    return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
 
 
 def _on_posterior(size: Size) -> Similarity:
-    representation = ForestPosterior(n_estimators=size.n_extra_trees)
-    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE])
+    return _on_all(size, ForestPosterior(n_estimators=size.n_extra_trees))
 
 
 def _on_landmarks(size: Size) -> Similarity:
-    representation = KernelDiscriminant(n_landmarks=size.n_landmarks)
-    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE])
+    return _on_all(size, KernelDiscriminant(n_landmarks=size.n_landmarks))
 
 
 #: What is tried, from the simplest on: among equals the first wins. Those marked True learn what tells known classes apart, and
@@ -105,11 +105,11 @@ def _on_landmarks(size: Size) -> Similarity:
 CANDIDATES: Mapping[str, tuple[Callable[[Size], Similarity], bool]] = {
     "euclidean": (lambda size: PlainSimilarity(metric="euclidean"), False),
     "cosine": (lambda size: PlainSimilarity(metric="cosine"), False),
-    "cosine of whitened points": (_whitened, False),
+    "Gaussian likelihood ratio": (_gaussian, False),
     "forest on f and the whole pair": (_on_f, False),
     "forest along discriminant directions": (_oblique, False),
     "forest on whitened points": (_on_whitened, False),
-    "vote of whitened cosines and a forest": (_vote, False),
+    "vote of a likelihood ratio and two forests": (_vote, False),
     "forest on class posteriors of extra trees": (_on_posterior, True),
     "forest on kernel discriminants": (_on_landmarks, True),
 }
@@ -149,7 +149,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         ``auc``, ``seconds``; `pandas.DataFrame(auto.results_)` shows it.
     best_name_ : str
         What was chosen.
-    best_estimator_ : SimilarityForest, VotingSimilarity or PlainSimilarity
+    best_estimator_ : SimilarityForest, VotingSimilarity, GaussianSimilarity or PlainSimilarity
         It, fitted on all points.
     open_set_ : bool
         How folds were made.

@@ -16,7 +16,8 @@ from sklearn.base import clone
 from simtree.auto import AutoSimilarity
 from simtree.estimators import SimilarityTree, TreeLearner
 from simtree.forest import SimilarityForest
-from simtree.part_files import check_parameters, read_estimator, read_representation
+from simtree.gaussian import GaussianLaw, GaussianSimilarity
+from simtree.part_files import GREATEST, check_parameters, read_estimator, read_moderate, read_representation
 from simtree.persistence import Fields, read_document
 from simtree.plain import PlainSimilarity
 from simtree.probability import Calibration
@@ -35,7 +36,7 @@ MOST_MEMBERS = 1 << 8
 
 VOTING = "VotingSimilarity"
 # What AutoSimilarity may have chosen.
-CHOSEN = ("PlainSimilarity", "SimilarityForest", VOTING)
+CHOSEN = ("GaussianSimilarity", "PlainSimilarity", "SimilarityForest", VOTING)
 
 
 def load(path: str | os.PathLike[str]) -> Similarity:
@@ -51,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Similarity:
 
     Returns
     -------
-    SimilarityTree, SimilarityForest, PlainSimilarity, VotingSimilarity or AutoSimilarity
+    SimilarityTree, SimilarityForest, GaussianSimilarity, PlainSimilarity, VotingSimilarity or AutoSimilarity
 
     Raises
     ------
@@ -121,6 +122,17 @@ def _read_plain(fields: Fields, model: PlainSimilarity) -> None:
     model._pair_map = CoordinateSet((model.metric,), _read_representation(fields, model))
 
 
+def _read_gaussian(fields: Fields, model: GaussianSimilarity) -> None:
+    n_features = _read_representation(fields, model)
+    matrix = read_moderate(fields, "matrix", (n_features, None))
+    if not matrix.shape[1]:
+        raise fields.fail("matrix", "must have a column")
+    ratios = fields.array("ratios", "float64", matrix.shape[1:], low=0.0, high=GREATEST)
+    model._take(
+        GaussianLaw(read_moderate(fields, "mean", (n_features,)), matrix, ratios, fields.number("reach", 0.0, GREATEST))
+    )
+
+
 def _read_auto(fields: Fields, model: AutoSimilarity) -> None:
     results = fields.part("results")
     names = results.words("name", MOST_CANDIDATES)
@@ -155,6 +167,7 @@ def _read_voting(fields: Fields, model: VotingSimilarity) -> None:
 # The models, and how what they learned is read.
 MODELS: dict[str, tuple[type[Similarity], Callable[[Fields, Any], None]]] = {
     "AutoSimilarity": (AutoSimilarity, _read_auto),
+    "GaussianSimilarity": (GaussianSimilarity, _read_gaussian),
     "PlainSimilarity": (PlainSimilarity, _read_plain),
     "SimilarityForest": (SimilarityForest, _read_forest),
     "SimilarityTree": (SimilarityTree, _read_tree),
@@ -162,7 +175,7 @@ MODELS: dict[str, tuple[type[Similarity], Callable[[Fields, Any], None]]] = {
 }
 
 
-def _read_representation(fields: Fields, model: TreeLearner | PlainSimilarity) -> int:
+def _read_representation(fields: Fields, model: TreeLearner | PlainSimilarity | GaussianSimilarity) -> int:
     """Read the representation, if there is one; how many features represented points have."""
     if not fields.has("representation"):
         model.representation_ = None

@@ -183,16 +183,15 @@ def _refusal(what: str) -> str:
     )
 
 
-def _moderate(array: NDArray[Any]) -> NDArray[Any]:
+def moderate(array: NDArray[Any]) -> NDArray[Any]:
     """An array to be written, whose numbers will be accepted when it is read."""
     if array.size and np.abs(array).max() > GREATEST:
-        raise ValueError(
-            f"the representation holds numbers beyond {GREATEST:g}, which cannot be saved; scale the points first."
-        )
+        raise ValueError(f"the model holds numbers beyond {GREATEST:g}, which cannot be saved; scale the points first.")
     return array
 
 
-def _read_moderate(fields: Fields, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+def read_moderate(fields: Fields, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """An array of numbers whose products do not overflow."""
     return fields.array(name, "float64", shape, low=-GREATEST, high=GREATEST)
 
 
@@ -217,29 +216,29 @@ def _read_quantiles(fields: Fields, representation: QuantileMargins, n_features:
 
 
 def _whitening_document(fitted: WithinClassWhitening) -> dict[str, Any]:
-    return {"n_classes": fitted.n_classes_, "mean": _moderate(fitted.mean_), "matrix": _moderate(fitted.matrix_)}
+    return {"n_classes": fitted.n_classes_, "mean": moderate(fitted.mean_), "matrix": moderate(fitted.matrix_)}
 
 
 def _read_whitening(fields: Fields, representation: WithinClassWhitening, n_features: int) -> int:
     representation.n_classes_ = fields.integer("n_classes", 2, MOST_CLASSES)
-    representation.mean_ = _read_moderate(fields, "mean", (n_features,))
-    representation.matrix_ = _read_moderate(fields, "matrix", (n_features, None))
+    representation.mean_ = read_moderate(fields, "mean", (n_features,))
+    representation.matrix_ = read_moderate(fields, "matrix", (n_features, None))
     representation._n_features_out = representation.matrix_.shape[1]
     return representation._n_features_out
 
 
 def _features_document(features: Bumps | Waves) -> dict[str, Any]:
     if isinstance(features, Bumps):
-        return {"kind": "bumps", "landmarks": _moderate(features.landmarks), "gamma": features.gamma}
-    return {"kind": "waves", "directions": _moderate(features.directions), "phases": _moderate(features.phases)}
+        return {"kind": "bumps", "landmarks": moderate(features.landmarks), "gamma": features.gamma}
+    return {"kind": "waves", "directions": moderate(features.directions), "phases": moderate(features.phases)}
 
 
 def _read_features(fields: Fields, n_features: int) -> Bumps | Waves:
     if fields.word("kind", ("bumps", "waves")) == "bumps":
         gamma = fields.number("gamma", 0.0, np.finfo(np.float64).max)
-        return Bumps(_read_moderate(fields, "landmarks", (n_features, None)), gamma)
-    directions = _read_moderate(fields, "directions", (n_features, None))
-    return Waves(directions, _read_moderate(fields, "phases", (directions.shape[1],)))
+        return Bumps(read_moderate(fields, "landmarks", (n_features, None)), gamma)
+    directions = read_moderate(fields, "directions", (n_features, None))
+    return Waves(directions, read_moderate(fields, "phases", (directions.shape[1],)))
 
 
 def _landmarks_document(fitted: LandmarkFeatures) -> dict[str, Any]:
@@ -254,7 +253,7 @@ def _read_landmarks(fields: Fields, representation: LandmarkFeatures, n_features
 
 def _discriminant_document(fitted: KernelDiscriminant) -> dict[str, Any]:
     repeats = [
-        {**_features_document(features), "weights": _moderate(weights)}
+        {**_features_document(features), "weights": moderate(weights)}
         for features, weights in zip(fitted.features_, fitted.weights_, strict=True)
     ]
     return {"n_classes": fitted.n_classes_, "repeats": repeats}
@@ -266,7 +265,7 @@ def _read_discriminant(fields: Fields, representation: KernelDiscriminant, n_fea
     n_columns: int | None = None
     for part in fields.parts("repeats", MOST_REPEATS):
         features = _read_features(part, n_features)
-        weights = _read_moderate(part, "weights", (features.n, n_columns))
+        weights = read_moderate(part, "weights", (features.n, n_columns))
         n_columns = weights.shape[1]
         representation.features_.append(features)
         representation.weights_.append(weights)

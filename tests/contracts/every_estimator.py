@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from simtree import (
     AutoSimilarity,
     ClassifierSplitter,
+    GaussianSimilarity,
     GaussianSplitter,
     LinearSplitter,
     ObliqueCartSplitter,
@@ -81,6 +82,7 @@ FORESTS = {
 ESTIMATORS = TREES | FORESTS
 # What scores pairs in other ways.
 OTHERS = {
+    "gaussian": GaussianSimilarity(representation=QuantileMargins()),
     "plain": PlainSimilarity(metric="euclidean", representation=QuantileMargins()),
     "voting": VotingSimilarity([("plain", PlainSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]),
     "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),

@@ -12,7 +12,16 @@ import typer
 from simtree.cli.common import Data, Json, Model, check_pictures, check_writable, one_sentence, say, show, show_json, table
 from simtree.cli.models import load_model, points_of
 from simtree.cli.tables import read_samples
+from simtree.gaussian import GaussianSimilarity
 from simtree.plain import PlainSimilarity
+from simtree.voting import VotingSimilarity
+
+# Models whose scores are no sum over features.
+UNEXPLAINED: dict[type, str] = {
+    GaussianSimilarity: "a ratio of Gaussian likelihoods",
+    PlainSimilarity: "a plain distance",
+    VotingSimilarity: "a vote of several models",
+}
 
 
 def explain(
@@ -37,7 +46,7 @@ def explain(
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
             inner = getattr(learned, "best_estimator_", learned)
-            what = "a plain distance" if isinstance(inner, PlainSimilarity) else "a vote of several models"
+            what = UNEXPLAINED[type(inner)]
             raise ValueError(f"{model.name} holds {what}, which has no parts to explain; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
         points = np.asarray(points_of(learned, found, [] if key is None else [key]))
