@@ -26,6 +26,8 @@ from simtree.plots import RocDisplay
 OFFICIAL = "accuracy on the official folds"
 WIDTH = 128
 LEVEL = 0.95
+# Beside blue, for models of ours when there are many.
+TEAL = "#00897b"
 
 
 def digits_of(figure: str) -> int:
@@ -270,7 +272,7 @@ def draw(result: Values) -> Any:
 
 def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
     lines = ("-", "--", ":", "-.")
-    ours = [(BLUE, line) for line in lines]
+    ours = [(colour, line) for colour in (BLUE, TEAL) for line in lines]
     others = [(colour, line) for line in lines for colour in (ORANGE, RED, GREY)]
     for entry in problem["models"]:
         colour, line = (ours if entry["ours"] else others).pop(0)
