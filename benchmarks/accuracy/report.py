@@ -262,7 +262,7 @@ def draw(result: Values) -> Any:
     problems = [problem for problem in result["problems"] if problem["models"]]
     n_columns = min(3, max(1, len(problems)))
     n_rows = max(1, -(-len(problems) // n_columns))
-    figure, axes = plt.subplots(n_rows, n_columns, figsize=(6.8 * n_columns, 5.2 * n_rows), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=(6.8 * n_columns, 6.6 * n_rows), layout="constrained", squeeze=False)
     for ax, problem in zip(axes.flat, problems, strict=False):
         draw_problem(ax, problem, np.array(result["grid"]))
     for ax in axes.flat[len(problems) :]:
@@ -281,4 +281,5 @@ def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
         RocDisplay(roc, knots=False).plot(ax, log_fpr=True, color=colour, linestyle=line, label=label)
     ax.set_xlim(10.0 / min(pairs["different"] for pairs in problem["pairs"]), 1.0)
     ax.set_title(f"{problem['name']} (AUC in brackets)", size=10)
-    ax.legend(loc="best", frameon=False, fontsize=8)
+    # Below the picture: names are long, and curves are everywhere.
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False, fontsize=8)
