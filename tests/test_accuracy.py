@@ -412,7 +412,6 @@ def test_page_without_results_says_how_to_make_them(tmp_path):
 RESULTS = ROOT / "docs" / "results" / "accuracy"
 
 
-@pytest.mark.skipif(not RESULTS.is_dir(), reason="no results of the accuracy benchmark are committed yet")
 def test_the_committed_page_is_what_the_command_makes():
     made = page.make_page(RESULTS, folder="results/accuracy")
     assert (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8") == made
@@ -420,3 +419,8 @@ def test_the_committed_page_is_what_the_command_makes():
         result = json.loads(file.read_text())
         assert result["scale"] == "full"
         assert result["choose"] or result["splits"] == list(protocol.SPLITS)
+
+
+def test_the_readme_has_the_figures_of_the_results():
+    lines = report.headline(page.read(RESULTS).values(), catalogue.tpr_at(1e-3))
+    assert lines in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page on accuracy, made from the JSON files of the runs and the notes beside this file.
+"""The page on accuracy, made from the JSON files of the runs and the notes beside this file; prints the README's table.
 
 python benchmarks/accuracy/page.py [--results docs/results/accuracy] [--page docs/accuracy.md]
 """
@@ -14,9 +14,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accuracy import report
-from accuracy.catalogue import BENCHMARKS
+from accuracy.catalogue import BENCHMARKS, tpr_at
 from accuracy.notes import NOTES
 from simtree._files import write_atomically
+from simtree.experiments.results import Values
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,11 +28,17 @@ lie at that FPR in every split. "Beaten" means a better mean; splits won and los
 machine that did other work too; how fast simtree is stands in [performance](performance.md)."""
 
 
-def make_page(results: Path, *, folder: str) -> str:
-    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+def read(results: Path) -> dict[str, Values]:
+    """What was found, by data set."""
     found = {name: json.loads(file.read_text()) for name in BENCHMARKS if (file := results / f"{name}.json").is_file()}
     if not found:
         raise FileNotFoundError(f"{results} holds no results; make them with: python benchmarks/accuracy/run.py --help")
+    return found
+
+
+def make_page(results: Path, *, folder: str) -> str:
+    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+    found = read(results)
     parts = ["# How good, beside peers", report.wrapped(HEAD), report.summary(found.values())]
     for name, result in found.items():
         parts.append(report.section(result).replace(f"]({name}.png)", f"]({folder}/{name}.png)"))
@@ -50,6 +57,7 @@ def main() -> None:
     folder = Path(os.path.relpath(options.results, options.page.parent)).as_posix()
     try:
         write_atomically(options.page, make_page(options.results, folder=folder))
+        print(report.headline(read(options.results).values(), tpr_at(1e-3)))
     except FileNotFoundError as error:
         parser.exit(2, f"{error}\n")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from accuracy.catalogue import AUC, tpr_at
+from accuracy.catalogue import AUC, BEST, tpr_at
 from accuracy.protocol import GRID, Benchmark, Model, Problem, Scale, Unit, official_accuracies, run_name, units_of
 from simtree.experiments.maps import BLUE, ORANGE
 from simtree.experiments.mnist import GREY, RED
@@ -246,6 +246,21 @@ def summary(results: Iterable[Values]) -> str:
                 gains = ", ".join(f"{name} {values.mean():+.{digits_of(name)}f}" for name, values in found.items())
                 rows.append([result["name"], contest["ours"], other, verdict, gains])
     return markdown_table(["data", "ours", "must beat", "beaten", "by how much (mean over splits)"], rows)
+
+
+def headline(results: Iterable[Values], figure: str) -> str:
+    """One line for each data set, for the README: our best pipeline and the best of what it must beat."""
+    rows = []
+    for result in results:
+        contest = next(contest for contest in result["contests"] if contest["title"] == BEST)
+        for problem in result["problems"]:
+            means = {entry["model"]: np.mean(entry["figures"].get(figure, np.nan)) for entry in problem["models"]}
+            ours, others = contest["ours"], [name for name in contest["must_beat"] if name in means]
+            if ours not in means or not others:
+                continue
+            other = max(others, key=lambda name: means[name])
+            rows.append([problem["name"], ours, f"{means[ours]:.3f}", f"{means[other]:.3f}", other])
+    return markdown_table(["data", "ours", figure, "theirs", "the best of the others"], rows)
 
 
 def wrapped(text: str) -> str:
