@@ -422,5 +422,5 @@ def test_the_committed_page_is_what_the_command_makes():
 
 
 def test_the_readme_has_the_figures_of_the_results():
-    lines = report.headline(page.read(RESULTS).values(), catalogue.tpr_at(1e-3))
+    lines = report.headline(page.read_results(RESULTS).values(), catalogue.tpr_at(1e-3))
     assert lines in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -109,7 +109,8 @@ if __name__ == "__main__":
     folder.mkdir(parents=True, exist_ok=True)
     known = folder / "scores.json"
     scores = json.loads(known.read_text()) if known.exists() else {}
-    for name in MODELS.keys() - scores.keys():  # never over files that exist
-        scores[name] = fitted(name).pairwise_score(probes())[0].tolist()
-        fitted(name).save(folder / f"{name}.simtree")
+    for name in [name for name in MODELS if name not in scores]:  # never over files that exist
+        model = fitted(name)
+        scores[name] = model.pairwise_score(probes())[0].tolist()
+        model.save(folder / f"{name}.simtree")
     known.write_text(json.dumps({name: scores[name] for name in MODELS}, indent=1) + "\n")

@@ -28,7 +28,7 @@ lie at that FPR in every split. "Beaten" means a better mean; splits won and los
 machine that did other work too; how fast simtree is stands in [performance](performance.md)."""
 
 
-def read(results: Path) -> dict[str, Values]:
+def read_results(results: Path) -> dict[str, Values]:
     """What was found, by data set."""
     found = {name: json.loads(file.read_text()) for name in BENCHMARKS if (file := results / f"{name}.json").is_file()}
     if not found:
@@ -38,7 +38,7 @@ def read(results: Path) -> dict[str, Values]:
 
 def make_page(results: Path, *, folder: str) -> str:
     """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
-    found = read(results)
+    found = read_results(results)
     parts = ["# How good, beside peers", report.wrapped(HEAD), report.summary(found.values())]
     for name, result in found.items():
         parts.append(report.section(result).replace(f"]({name}.png)", f"]({folder}/{name}.png)"))
@@ -57,7 +57,7 @@ def main() -> None:
     folder = Path(os.path.relpath(options.results, options.page.parent)).as_posix()
     try:
         write_atomically(options.page, make_page(options.results, folder=folder))
-        print(report.headline(read(options.results).values(), tpr_at(1e-3)))
+        print(report.headline(read_results(options.results).values(), tpr_at(1e-3)))
     except FileNotFoundError as error:
         parser.exit(2, f"{error}\n")
 

@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -252,15 +253,15 @@ def headline(results: Iterable[Values], figure: str) -> str:
     """One line for each data set, for the README: our best pipeline and the best of what it must beat."""
     rows = []
     for result in results:
-        contest = next(contest for contest in result["contests"] if contest["title"] == BEST)
+        (contest,) = (contest for contest in result["contests"] if contest["title"] == BEST)
         for problem in result["problems"]:
-            means = {entry["model"]: np.mean(entry["figures"].get(figure, np.nan)) for entry in problem["models"]}
+            means = {e["model"]: np.mean(e["figures"][figure]) for e in problem["models"] if figure in e["figures"]}
             ours, others = contest["ours"], [name for name in contest["must_beat"] if name in means]
             if ours not in means or not others:
                 continue
             other = max(others, key=lambda name: means[name])
-            rows.append([problem["name"], ours, f"{means[ours]:.3f}", f"{means[other]:.3f}", other])
-    return markdown_table(["data", "ours", figure, "theirs", "the best of the others"], rows)
+            rows.append([problem["name"], ours, f"{means[ours]:.3f}", other, f"{means[other]:.3f}"])
+    return markdown_table(["data", "ours", figure, "the best of the others", figure], rows)
 
 
 def wrapped(text: str) -> str:
@@ -287,10 +288,10 @@ def draw(result: Values) -> Any:
 
 def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
     lines = ("-", "--", ":", "-.")
-    ours = [(colour, line) for colour in (BLUE, TEAL) for line in lines]
-    others = [(colour, line) for line in lines for colour in (ORANGE, RED, GREY)]
+    ours = cycle((colour, line) for colour in (BLUE, TEAL) for line in lines)
+    others = cycle((colour, line) for line in lines for colour in (ORANGE, RED, GREY))
     for entry in problem["models"]:
-        colour, line = (ours if entry["ours"] else others).pop(0)
+        colour, line = next(ours if entry["ours"] else others)
         roc = Roc(np.append(0.0, grid), np.append(0.0, entry["curve"]))
         label = f"{entry['model']} ({np.mean(entry['figures'][AUC]):.4f})"
         RocDisplay(roc, knots=False).plot(ax, log_fpr=True, color=colour, linestyle=line, label=label)

@@ -1,4 +1,4 @@
-"""AutoSimilarity: a similarity without knobs, chosen by cross-validation among representations, forests and plain distances."""
+"""AutoSimilarity: a similarity without knobs, chosen by cross-validation among forests, ratios, votes and plain distances."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
 class AutoSimilarity(CallbackSupportMixin, Similarity):
     """A similarity chosen by cross-validation: what to call to have no knobs to turn.
 
-    Representations, forests and plain distances are compared, on a sample of the points, by their TPR at one false positive
-    rate; the best is fitted anew on all points, larger. A plain distance wins if nothing that was learned beats it, as happens
-    where few identities are known.
+    Representations, forests, a likelihood ratio, a vote and plain distances are compared, on a sample of the points, by
+    their TPR at one false positive rate; the best is fitted anew on all points, larger. A plain distance wins if nothing
+    that was learned beats it, as happens where few identities are known.
 
     Parameters
     ----------

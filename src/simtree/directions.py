@@ -64,8 +64,11 @@ def discriminant_directions(
     regularised = of_same + RIDGE * size / n_features * np.eye(n_features)
     n_directions = min(n_directions, n_features)
     _, vectors = eigh(of_different, regularised, subset_by_index=[n_features - n_directions, n_features - 1])
-    found = vectors.T[::-1]
-    found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    # The sign of an eigenvector is arbitrary.
-    greatest = np.argmax(np.abs(found), axis=1)
-    return np.ascontiguousarray(found * np.sign(found[np.arange(len(found)), greatest])[:, None])
+    found = signed(vectors[:, ::-1]).T
+    return np.ascontiguousarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def signed(vectors: Matrix) -> Matrix:
+    """Eigenvectors, as columns, with the sign that makes their greatest entry positive: it is arbitrary otherwise."""
+    greatest = np.abs(vectors).argmax(axis=0)
+    return np.asarray(vectors * np.sign(vectors[greatest, np.arange(vectors.shape[1])]))

@@ -12,30 +12,35 @@ from scipy.linalg import eigh
 from simtree._checks import check_n_jobs, check_real
 from simtree._kernels.compilation import announced_compilation
 from simtree._kernels.points import fill_products
-from simtree.directions import difference_scatter
+from simtree.directions import difference_scatter, signed
 from simtree.metrics import youden_threshold
 from simtree.pairs import IndexPairs, PairSampler
 from simtree.part_files import moderate, representation_document
 from simtree.representation.base import filled_in_blocks
 from simtree.represented import fit_representation, represent
 from simtree.similarity import Similarity
-from simtree.symmetry import CoordinateSet, PointPairs
+from simtree.symmetry import CoordinateSet, PointPairs, occurring
 
 Matrix = NDArray[np.float64]
 
 # Pairs of labelled points that covariances are computed from.
 N_PAIRS = 200_000
-# Points that lie farther out than this share of the training points are pulled back: Gaussian tails are too light for them.
-REACH = 0.95
-# What is added to variances within classes, as a share of their mean: a feature may be constant within classes, or altogether.
+# Share of the training points within reach. Those farther out are pulled back: Gaussian tails are too light for them.
+WITHIN_REACH = 0.95
+# What is added to the variance of a feature within classes, as a share of its whole variance: it may be constant within them.
 LEAST_VARIANCE = 1e-9
+# Ratios of variances are not greater than this, with that share and any number of features there can be.
+GREATEST_RATIO = 1e15
+# Points are not farther from their mean than this.
+FARTHEST = 1e300
+TINY = np.finfo(np.float64).tiny
 
 
 class GaussianLaw(NamedTuple):
     """Directions along which everything is independent, and what is between classes in each.
 
     ``matrix`` makes points, less their ``mean``, have variance 1 in each direction; ``ratios`` are the variances between
-    classes over those within them; ``reach`` is how far from the mean a point can be.
+    classes over those within them, greatest first; ``reach`` is how far from the mean a point can be.
     """
 
     mean: NDArray[np.float64]
@@ -63,27 +68,39 @@ class GaussianLaw(NamedTuple):
         """No pair has a higher ratio."""
         return self.constant + self.reach**2 * float((self.ratios / (1.0 + 2.0 * self.ratios)).max())
 
+    def placed(self, points: NDArray[Any]) -> Matrix:
+        """Some points along the directions, within reach; finite wherever the points are."""
+        with np.errstate(over="ignore"):
+            difference = np.clip(points - self.mean, -FARTHEST, FARTHEST)
+        # Lengths are kept apart from directions, whose squares neither overflow nor vanish.
+        size = np.abs(difference).max(axis=1, keepdims=True)
+        found, length = np.empty((len(points), len(self.ratios))), np.empty((len(points), 1))
+        fill_products(difference / np.maximum(size, TINY), self.matrix, found)
+        largest = np.abs(found).max(axis=1, keepdims=True)
+        found /= np.maximum(largest, TINY)
+        fill_products(found * found, np.ones((len(self.ratios), 1)), length)
+        with np.errstate(over="ignore"):
+            found *= np.minimum(size * largest, self.reach / np.sqrt(np.maximum(length, TINY)))
+        return found
+
     def sides(self, points: NDArray[Any], n_jobs: int | None) -> Matrix:
         """What each point brings into the ratio: vectors a whose products count, and -½ Σ r a² in the last column."""
-        n_directions = len(self.ratios)
-        sizes = np.column_stack([np.ones(n_directions), self.weights * self.correlations])
+        roots, halves = np.sqrt(self.weights), (-0.5 * self.weights * self.correlations)[:, None]
 
         def fill(rows: slice, out: Matrix) -> None:
-            placed, found = np.empty((len(out), n_directions)), np.empty((len(out), 2))
-            fill_products(points[rows] - self.mean, self.matrix, placed)
-            fill_products(placed * placed, sizes, found)
-            factor = np.minimum(1.0, self.reach / np.sqrt(np.maximum(found[:, 0], np.finfo(np.float64).tiny)))
-            out[:, :-1] = placed * np.sqrt(self.weights) * factor[:, None]
-            out[:, -1] = -0.5 * found[:, 1] * factor**2
+            placed, own = self.placed(points[rows]), np.empty((len(out), 1))
+            fill_products(placed * placed, halves, own)
+            out[:, :-1] = placed * roots
+            out[:, -1] = own[:, 0]
 
-        return filled_in_blocks(len(points), n_directions + 1, fill, n_jobs)
+        return filled_in_blocks(len(points), len(self.ratios) + 1, fill, n_jobs)
 
 
-def gaussian_law(pairs: PointPairs, same: NDArray[np.bool_], shrinkage: float) -> GaussianLaw:
-    """The law of points that are a class's centre and a deviation from it, both Gaussian.
+def gaussian_law(points: NDArray[Any], pairs: IndexPairs, shrinkage: float) -> GaussianLaw:
+    """The law of points that are a class's centre and a deviation from it, both Gaussian, from pairs of both kinds.
 
     Differences of same pairs have twice the covariance within classes, those of different pairs twice the sum of that and the
-    one between classes. ``reach`` is left open: it is infinite.
+    one between classes. Rows that are in no pair have no part in it.
 
     Examples
     --------
@@ -91,23 +108,34 @@ def gaussian_law(pairs: PointPairs, same: NDArray[np.bool_], shrinkage: float) -
     >>> centres = 2.0 * rng.normal(size=(1000, 1))
     >>> points = np.concatenate([centres, centres]) + rng.normal(size=(2000, 1))
     >>> i = np.arange(1000, dtype=np.int32)
-    >>> pairs = PointPairs(points, points, np.tile(i, 2), np.concatenate([i + 1000, np.roll(i, 1)]).astype(np.int32))
-    >>> gaussian_law(pairs, np.repeat([True, False], 1000), 0.0).ratios.round(1)
+    >>> pairs = IndexPairs(np.tile(i, 2), np.append(i + 1000, np.roll(i, 1)), np.repeat([True, False], 1000))
+    >>> gaussian_law(points, pairs, 0.0).ratios.round(1)
     array([4.1])
     """
-    features = np.arange(pairs.A.shape[1])
-    within = 0.5 * difference_scatter(pairs.take(same), features)
-    total = 0.5 * difference_scatter(pairs.take(~same), features)
-    size = (np.trace(within) or np.trace(total) or 1.0) / len(features)
-    within_shrunk = _shrunk(within, shrinkage) + LEAST_VARIANCE * size * np.eye(len(features))
-    ratios, vectors = eigh(_shrunk(total - within, shrinkage), within_shrunk)
+    of_both, numbers = occurring(points, np.concatenate([pairs.first, pairs.second]))
+    first, second = np.split(numbers, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = of_both.mean(axis=0, dtype=np.float64)
+        centred = of_both - mean
+        units = np.abs(centred).max(axis=0)
+    if not units.max() <= FARTHEST:
+        raise ValueError(f"X has features that differ by more than {FARTHEST:g}; divide them by a large number first.")
+    units[units == 0.0] = 1.0
+    centred /= units
+    scaled = PointPairs(centred, centred, first, second)
+    features = np.arange(points.shape[1])
+    within = 0.5 * difference_scatter(scaled.take(pairs.same), features)
+    total = 0.5 * difference_scatter(scaled.take(~pairs.same), features)
+    variances = np.maximum(np.diag(within), np.diag(total))
+    ridge = LEAST_VARIANCE * np.where(variances > 0.0, variances, 1.0)
+    ratios, vectors = eigh(_shrunk(total - within, shrinkage), _shrunk(within, shrinkage) + np.diag(ridge))
     # Where classes do not differ nothing is learned of a pair; one direction is kept, so that there is a law.
     kept = max(int(np.count_nonzero(ratios > 0.0)), 1)
-    ratios, vectors = np.maximum(ratios[::-1][:kept], 0.0), vectors[:, ::-1][:, :kept]
-    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])  # of two signs, one
-    matrix = np.ascontiguousarray(vectors / np.sqrt(1.0 + ratios))
-    mean = pairs.A.mean(axis=0, dtype=np.float64)
-    return GaussianLaw(mean, matrix, np.ascontiguousarray(ratios), np.inf)
+    ratios, vectors = np.clip(ratios[::-1][:kept], 0.0, GREATEST_RATIO), signed(vectors[:, ::-1][:, :kept])
+    matrix = np.ascontiguousarray(vectors / np.sqrt(1.0 + ratios) / units[:, None])
+    law = GaussianLaw(mean, matrix, np.ascontiguousarray(ratios), FARTHEST)
+    lengths = np.linalg.norm(law.placed(of_both), axis=1)
+    return law._replace(reach=float(np.quantile(lengths, WITHIN_REACH)))
 
 
 def _shrunk(covariance: Matrix, shrinkage: float) -> Matrix:
@@ -118,16 +146,16 @@ def _shrunk(covariance: Matrix, shrinkage: float) -> Matrix:
 class GaussianSimilarity(Similarity):
     """The log-likelihood ratio of same against different, if classes and what varies inside them are Gaussian.
 
-    Also known as probabilistic linear discriminant analysis, joint Bayes or the two-covariance model. It is quadratic, has no
-    knobs worth turning, is fitted at once, and serves people who were not seen in training: alone where they are few, beside
-    forests in a `VotingSimilarity` where it errs on other pairs than they do. Features should look Gaussian:
-    ``representation=QuantileMargins()`` sees to it.
+    Also known as probabilistic linear discriminant analysis, joint Bayes or the two-covariance model. It is quadratic,
+    is fitted at once, and serves people who were not seen in training: alone where they are few, beside forests in a
+    `VotingSimilarity` where it errs on other pairs than they do. Features should look Gaussian:
+    ``representation=QuantileMargins()`` sees to it. Their units do not matter.
 
     Parameters
     ----------
     shrinkage : float, default=0.2
-        From 0 to 1: how much smaller covariances of two features are made. More if there are few classes for the number of
-        features.
+        From 0 to 1: by which share covariances between different features are reduced. More if there are few classes for the
+        number of features.
     representation : transformer, optional
         What is done to the points first, as in `SimilarityForest`.
     preprocessor : array-like or callable, optional
@@ -193,15 +221,10 @@ class GaussianSimilarity(Similarity):
             self._check_parameters()
             points, source = self._check_training(X, y, pairs, never_pair)
             self.representation_, ready = fit_representation(self.representation, points, source)
-            self._take(self._learned(ready, source))
+            some = source.draw(N_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+            self._take(gaussian_law(ready, some, float(self.shrinkage)))
             self.threshold_ = youden_threshold(self._roc_of(self._law.sides(ready, self.n_jobs), source))
         return self
-
-    def _learned(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> GaussianLaw:
-        some = source.draw(N_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
-        law = gaussian_law(PointPairs(points, points, some.first, some.second), some.same, float(self.shrinkage))
-        placed = (points - law.mean) @ law.matrix
-        return law._replace(reach=float(np.quantile(np.linalg.norm(placed, axis=1), REACH)))
 
     def _take(self, law: GaussianLaw) -> None:
         """Use a law from now on."""
@@ -232,7 +255,9 @@ class GaussianSimilarity(Similarity):
 
     def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
         own = pairs.A[pairs.first, -1] + pairs.B[pairs.second, -1]
-        return np.asarray(self._products.complete(pairs).whole[:, 0] + own + self._law.constant)
+        # The sum may be greater by rounding; distances must not be negative.
+        ratios = self._products.complete(pairs).whole[:, 0] + own + self._law.constant
+        return np.asarray(np.minimum(ratios, self._law.greatest))
 
     def _greatest_score(self) -> float:
         return self._law.greatest

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from simtree.auto import AutoSimilarity
 from simtree.estimators import SimilarityTree, TreeLearner
 from simtree.forest import SimilarityForest
-from simtree.gaussian import GaussianLaw, GaussianSimilarity
+from simtree.gaussian import GREATEST_RATIO, GaussianLaw, GaussianSimilarity
 from simtree.part_files import GREATEST, check_parameters, read_estimator, read_moderate, read_representation
 from simtree.persistence import Fields, read_document
 from simtree.plain import PlainSimilarity
@@ -125,12 +125,11 @@ def _read_plain(fields: Fields, model: PlainSimilarity) -> None:
 def _read_gaussian(fields: Fields, model: GaussianSimilarity) -> None:
     n_features = _read_representation(fields, model)
     matrix = read_moderate(fields, "matrix", (n_features, None))
-    if not matrix.shape[1]:
-        raise fields.fail("matrix", "must have a column")
-    ratios = fields.array("ratios", "float64", matrix.shape[1:], low=0.0, high=GREATEST)
-    model._take(
-        GaussianLaw(read_moderate(fields, "mean", (n_features,)), matrix, ratios, fields.number("reach", 0.0, GREATEST))
-    )
+    ratios = fields.array("ratios", "float64", matrix.shape[1:], low=0.0, high=GREATEST_RATIO)
+    if not len(ratios) or (np.diff(ratios) > 0.0).any():
+        raise fields.fail("ratios", "must be numbers from the greatest to the least")
+    reach = fields.number("reach", 0.0, GREATEST)
+    model._take(GaussianLaw(read_moderate(fields, "mean", (n_features,)), matrix, ratios, reach))
 
 
 def _read_auto(fields: Fields, model: AutoSimilarity) -> None:

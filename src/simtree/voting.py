@@ -24,8 +24,8 @@ SCALE_PAIRS = 200_000
 class VotingSimilarity(Similarity, _BaseComposition):
     """Several similarities as one: the weighted sum of their scores, each divided by its spread.
 
-    Similarities that err on different pairs do better together: one that follows straight directions (a cosine of whitened
-    points), one that follows single features (a forest), one that takes points for Gaussian.
+    Similarities that err on different pairs do better together: one that follows single features (a forest), one
+    that follows straight directions (a forest on whitened points), one that takes points for Gaussian (`GaussianSimilarity`).
 
     Parameters
     ----------

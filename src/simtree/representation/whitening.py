@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simtree._checks import check_integer, check_n_jobs, check_real
 from simtree._kernels.points import fill_products
+from simtree.directions import signed
 from simtree.representation.base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
 
 # The least variance of a direction, as a share of the mean one: below it there is rounding only.
@@ -157,12 +158,11 @@ class WithinClassWhitening(LabelledRepresentation):
         whitening = (vectors / np.sqrt(np.maximum(variances, LEAST_VARIANCE * size))) @ vectors.T
         offsets = (centres - sums.sum(axis=0) / n) @ whitening
         ratios, directions = np.linalg.eigh((offsets * counts[:, None]).T @ offsets / n)
-        directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(n_features)])  # of two signs, one
         # Means of few rows differ also where their classes do not.
         mean_count = (n - (counts**2).sum() / n) / max(np.count_nonzero(counts) - 1, 1)
         ratios = np.maximum(ratios - 1.0 / mean_count, 0.0)[::-1]
         shares = ratios / (1.0 + ratios) if ratios[0] > 0.0 else np.ones_like(ratios)  # none differs: all are alike
-        return Scales(whitening, directions[:, ::-1], shares)
+        return Scales(whitening, signed(directions)[:, ::-1], shares)
 
     def _matrix(self, scales: Scales, axes: Floats) -> Floats:
         """Whitening and weights in one matrix, along the axes."""
