@@ -325,3 +325,34 @@ def test_what_does_not_fit_together_is_refused(change, tmp_path):
     (tmp_path / "m.simtree").write_bytes(document_bytes(document))
     with pytest.raises(ModelFileError, match=r"m\.simtree is damaged"):
         simtree.load(tmp_path / "m.simtree")
+
+
+LAWS = {
+    "ratios that rise": lambda law: law.update(ratios=law["ratios"][::-1].copy()),
+    "a ratio that no law has": lambda law: law.update(ratios=np.full_like(law["ratios"], 1e70)),
+    "no direction": lambda law: law.update(ratios=np.empty(0), matrix=np.empty((len(law["mean"]), 0))),
+    "a ratio too many": lambda law: law.update(ratios=np.append(law["ratios"], 0.0)),
+    "a negative reach": lambda law: law.update(reach=-1.0),
+    "no reach": lambda law: law.update(reach=float("inf")),
+}
+
+
+@pytest.mark.parametrize("change", LAWS)
+def test_a_law_that_is_none_is_refused(change, tmp_path):
+    document = fitted("gaussian")._document()
+    LAWS[change](document["fitted"])
+    (tmp_path / "m.simtree").write_bytes(document_bytes(document))
+    with pytest.raises(ModelFileError, match=r"m\.simtree is damaged"):
+        simtree.load(tmp_path / "m.simtree")
+
+
+@pytest.mark.parametrize("reach", [0.0, 1.0, 1e70])
+def test_a_law_of_the_greatest_numbers_has_finite_scores(reach, tmp_path):
+    document = fitted("gaussian")._document()
+    law = document["fitted"]
+    law.update(mean=np.full_like(law["mean"], 1e70), matrix=np.full_like(law["matrix"], 1e70), reach=reach)
+    law.update(ratios=np.full_like(law["ratios"], 1e15))
+    (tmp_path / "m.simtree").write_bytes(document_bytes(document))
+    model = simtree.load(tmp_path / "m.simtree")
+    assert np.isfinite(model.pairwise_score(probes())).all()
+    assert np.isfinite(model.pair_distance(np.array([[0, 1]]), probes())).all()
