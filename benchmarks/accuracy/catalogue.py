@@ -385,7 +385,7 @@ def known_classes(training: Training) -> dict[str, Similarity]:
 MODEST = {"n_estimators": 20, "n_pairs": 100_000}
 UCI_POSTERIORS = Model(ON_POSTERIORS.name, partial(fitted_forest, represent=posteriors, **MODEST), ours=True)
 UCI_DISCRIMINANTS = Model(ON_DISCRIMINANTS.name, partial(fitted_forest, represent=discriminants, **MODEST), ours=True)
-KNOWN_CLASSES = Model("vote of both", partial(vote, members=known_classes), ours=True)
+KNOWN_CLASSES = Model("vote of forests on posteriors and on discriminants", partial(vote, members=known_classes), ours=True)
 UCI = Benchmark(
     "uci",
     "UCI: classes seen in training",
