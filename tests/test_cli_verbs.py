@@ -743,3 +743,10 @@ def test_fit_names_its_features(folder, tmp_path):
     done = run("fit", folder / "train.csv", *FIT, "-o", tmp_path / "m.simtree")
     assert "'hold', 'flight', 'press', 'tilt'" in done.stdout
     assert "none: too few trees" in done.stdout
+
+
+def test_every_model_without_explanations_is_known_by_name():
+    from simtree.cli.explain import UNEXPLAINED
+    from simtree.loading import MODELS
+
+    assert {made for made, _ in MODELS.values() if not hasattr(made, "explain_pair")} == set(UNEXPLAINED)

@@ -242,7 +242,7 @@ class GaussianSimilarity(Similarity):
             "mean": moderate(self._law.mean),
             "matrix": moderate(self._law.matrix),
             "ratios": moderate(self._law.ratios),
-            "reach": self._law.reach,
+            "reach": float(moderate(np.array(self._law.reach))),
         }
 
     def _described(self) -> dict[str, Any]:
