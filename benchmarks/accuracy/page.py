@@ -22,10 +22,11 @@ from simtree.experiments.results import Values
 ROOT = Path(__file__).resolve().parents[2]
 
 HEAD = """All models of a table learn from the same side of each split, as many same as different pairs, and score the same
-pairs of the other side. Choices were made on the training side of split 0 alone (MNIST: on the last 10,000 training images);
-splits 1 to 5 were then run once. Differences are paired, split by split. A rate is shown only where at least 30 different pairs
-lie at that FPR in every split. "Beaten" means a better mean; splits won and lost stand beside each difference. Times are of a
-machine that did other work too; how fast simtree is stands in [performance](performance.md)."""
+pairs of the other side. Choices were made on the training side of split 0 alone (MNIST: on the last 10,000 training
+images); splits 1 to 5 were then run once, except where a note says otherwise. Differences are paired, split by split. A
+rate is shown only where at least 30 different pairs lie at that FPR in every split. "Beaten" means a better mean; splits
+won and lost stand beside each difference. Times are of a machine that did other work too; how fast simtree is stands in
+[performance](performance.md)."""
 
 
 def read_results(results: Path) -> dict[str, Values]:
