@@ -5,31 +5,23 @@ SIMTREE_DATA=folder python benchmarks/bench_auto.py [--tiny] [--out results]
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
-from pathlib import Path
 
 from accuracy.catalogue import mnist_split
 from accuracy.protocol import FPR, SCALES
+from measure import N_JOBS, tiny_and_out
 from simtree import AutoSimilarity
 from simtree._files import write_atomically
 from simtree.experiments.results import markdown_table
 from simtree.metrics import roc_curve, tpr_at_fpr
 
-N_JOBS = 2
 COLUMNS = ("tpr", "tpr_spread", "auc", "seconds")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="small made-up data: shows that everything runs")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
-    options = parser.parse_args()
-    if not options.tiny and not os.environ.get("SIMTREE_DATA"):
-        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
+    options = tiny_and_out(__doc__)
     split = mnist_split(SCALES["tiny" if options.tiny else "full"], 1, None)
     model = AutoSimilarity(time_budget=0.0 if options.tiny else None, n_jobs=N_JOBS, random_state=0)
     start = time.perf_counter()

@@ -9,18 +9,16 @@ boosting: the more likely, the more the sum of log-likelihood ratios so far is m
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
 
 from accuracy.data import N_CHOICES, Pairs, Split, made_up_points, other_people, other_points, read_keystroke, read_uci
+from measure import N_JOBS, tiny_and_out
 from problems import row_numbers
 from simtree import SimilarityForest
 from simtree._files import write_atomically
@@ -29,7 +27,6 @@ from simtree.metrics import roc_curve, tpr_at_fpr
 from simtree.pairs import PairSampler
 
 FPR = (1e-1, 1e-2, 1e-3)
-N_JOBS = 2
 # Of so many pairs for each that is wanted, those that are mistaken most are the most likely to be drawn.
 CANDIDATES = 4
 
@@ -66,12 +63,7 @@ def figures(scores: np.ndarray, same: np.ndarray) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="small made-up data: shows that everything runs")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
-    options = parser.parse_args()
-    if not options.tiny and not os.environ.get("SIMTREE_DATA"):
-        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
+    options = tiny_and_out(__doc__)
     n_trees, n_pairs = (4, 500) if options.tiny else (20, 50_000)
     test = Pairs(200, 1_000) if options.tiny else Pairs(60_000, 300_000)
     points = {"keystroke": made_up_points if options.tiny else read_keystroke}

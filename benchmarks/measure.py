@@ -6,6 +6,7 @@ spreads and verdicts are made when it is shown, so that the JSON holds what was 
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import platform
@@ -42,7 +43,18 @@ TPR = "TPR at 0.001"
 RATE = "pairs a second"
 
 
-# Time and memory
+# What a command is told, time and memory
+
+
+def tiny_and_out(description: str | None) -> argparse.Namespace:
+    """Options of a benchmark of real data that has a tiny version; ends the program if there are no data."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="small made-up data: shows that everything runs")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
+    options = parser.parse_args()
+    if not options.tiny and not os.environ.get("SIMTREE_DATA"):
+        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
+    return options
 
 
 def seconds(work: Callable[[], Any]) -> float:

@@ -14,7 +14,7 @@ from simtree._kernels.compilation import announced_compilation
 from simtree._kernels.points import fill_products
 from simtree.directions import difference_scatter, signed
 from simtree.metrics import youden_threshold
-from simtree.pairs import IndexPairs, PairSampler
+from simtree.pairs import IndexPairs, given_or_drawn
 from simtree.part_files import moderate, representation_document
 from simtree.representation.base import filled_in_blocks
 from simtree.represented import fit_representation, represent
@@ -221,8 +221,7 @@ class GaussianSimilarity(Similarity):
             self._check_parameters()
             points, source = self._check_training(X, y, pairs, never_pair)
             self.representation_, ready = fit_representation(self.representation, points, source)
-            some = source.draw(N_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
-            self._take(gaussian_law(ready, some, float(self.shrinkage)))
+            self._take(gaussian_law(ready, given_or_drawn(source, N_PAIRS), float(self.shrinkage)))
             self.threshold_ = youden_threshold(self._roc_of(self._law.sides(ready, self.n_jobs), source))
         return self
 

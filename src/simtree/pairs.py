@@ -254,6 +254,15 @@ class PairSampler:
         return (first, second) if chosen is None else (first[chosen], second[chosen])
 
 
+def given_or_drawn(source: IndexPairs | PairSampler, n_pairs: int) -> IndexPairs:
+    """The pairs that were given, all of them; or so many of labelled points, always the same ones.
+
+    >>> len(given_or_drawn(PairSampler([0, 0, 1, 1]), 10))
+    10
+    """
+    return source.draw(n_pairs, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+
+
 def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
     """Raise if a parameter of `PairSampler.draw` is wrong."""
     if n_pairs is not None:

@@ -26,7 +26,7 @@ from simtree._kernels.compilation import announced_compilation
 from simtree._threads import in_threads
 from simtree.comparisons import MOST_PAIRS, at_most
 from simtree.metrics import Roc, roc_curve
-from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, group_numbers, look_up, stack_pairs
+from simtree.pairs import IndexPairs, PairSampler, check_index_pairs, given_or_drawn, group_numbers, look_up, stack_pairs
 from simtree.part_files import parameters_document, plain_parameters
 from simtree.persistence import write_document
 from simtree.probability import Calibration, fit_calibration
@@ -198,7 +198,7 @@ class Similarity(BaseEstimator, ABC):
         before and after, on identities that it was not fitted on. Of many pairs a million are drawn.
         """
         score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
-        index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+        index = given_or_drawn(source, MAX_SCORE_PAIRS)
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
 
@@ -419,7 +419,7 @@ class Similarity(BaseEstimator, ABC):
 
     def _roc_of(self, points: NDArray[Any], source: IndexPairs | PairSampler) -> Roc:
         """ROC curve on pairs of ready points."""
-        index = source.draw(MAX_SCORE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+        index = given_or_drawn(source, MAX_SCORE_PAIRS)
         scores = self._score_blocks(PointPairs(points, points, index.first, index.second))
         return roc_curve(scores, index.same)
 

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from simtree._checks import check_n_jobs
 from simtree._kernels.compilation import announced_compilation
 from simtree.metrics import youden_threshold
-from simtree.pairs import PairSampler
+from simtree.pairs import PairSampler, given_or_drawn
 from simtree.similarity import Similarity
 from simtree.symmetry import PointPairs, occurring
 
@@ -108,7 +108,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
             self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
             ready = [member._ready(points) for member in self.estimators_]
             self._n_columns = [columns.shape[1] for columns in ready]
-            some = source.draw(SCALE_PAIRS, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+            some = given_or_drawn(source, SCALE_PAIRS)
             different = some.take(~some.same)
             spreads = []
             for member, columns in zip(self.estimators_, ready, strict=True):
