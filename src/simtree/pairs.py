@@ -255,10 +255,10 @@ class PairSampler:
 
 
 def given_or_drawn(source: IndexPairs | PairSampler, n_pairs: int) -> IndexPairs:
-    """The pairs that were given, all of them; or so many of labelled points, always the same ones.
+    """The pairs that were given, all of them; or of labelled points at most so many, always the same ones.
 
-    >>> len(given_or_drawn(PairSampler([0, 0, 1, 1]), 10))
-    10
+    >>> len(given_or_drawn(PairSampler([0, 0, 1, 1]), 10))  # there are no more
+    6
     """
     return source.draw(n_pairs, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
 
