@@ -13,8 +13,8 @@ from accuracy.catalogue import mnist_split
 from accuracy.protocol import FPR, SCALES
 from measure import N_JOBS, tiny_and_out
 from simtree import AutoSimilarity
-from simtree._files import write_atomically
-from simtree.experiments.results import markdown_table
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve, tpr_at_fpr
 
 COLUMNS = ("tpr", "tpr_spread", "auc", "seconds")

@@ -21,10 +21,10 @@ from accuracy.data import N_CHOICES, Pairs, Split, made_up_points, other_people,
 from measure import N_JOBS, tiny_and_out
 from problems import row_numbers
 from simtree import SimilarityForest
-from simtree._files import write_atomically
-from simtree.experiments.results import markdown_table
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs import PairSampler
+from simtree.pairs._sampling import PairSampler
 
 FPR = (1e-1, 1e-2, 1e-3)
 # Of so many pairs for each that is wanted, those that are mistaken most are the most likely to be drawn.

@@ -20,11 +20,11 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from identity_effects import LAWS
-from simtree._files import write_atomically
-from simtree.intervals import tally_pairs
+from simtree._utils.files import write_atomically
+from simtree.evaluation._intervals import tally_pairs
+from simtree.evaluation._thresholds import Goal, choose_threshold
 from simtree.metrics import eer, roc_curve, tpr_at_fpr
-from simtree.pairs import IndexPairs
-from simtree.thresholds import Goal, choose_threshold
+from simtree.pairs._sampling import IndexPairs
 
 ROOT = Path(__file__).parents[1]
 LEVEL, RATES, N_SAMPLES, N_DRAWS = 0.95, (0.05, 0.01), 4, 200
@@ -174,7 +174,7 @@ def _wolves(law: object) -> str:
 HEAD = """# Intervals, and the guarantee of a threshold, put to the test
 
 Pairs share people. Somebody who is taken for many others brings many false matches at once, so 100,000 comparisons of 50
-people do not tell as much as 100,000 comparisons of different people would. `simtree.intervals` has two that know it:
+people do not tell as much as 100,000 comparisons of different people would. `simtree.evaluation` has two that know it:
 
 - **by influence**: the variance of a rate, or of the AUC, is the sum of the squared influences of the *identities*, less what
   single pairs of identities add to it twice; the interval is Wilson's with an effective number of comparisons and Student's

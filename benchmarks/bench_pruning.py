@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from simtree import SimilarityTree
-from simtree._files import write_atomically
+from simtree._utils.files import write_atomically
 from simtree.datasets import make_tree_law
 from simtree.metrics import roc_curve
 

@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.preprocessing import QuantileTransformer
 
 from simtree import SimilarityForest
-from simtree._files import write_atomically
+from simtree._utils.files import write_atomically
 from simtree.datasets import load_keystroke
 from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs import PairSampler
+from simtree.pairs._sampling import PairSampler
 
 FPR = [1e-1, 1e-2, 1e-3, 1e-4]
 N_TEST = 1_000_000

@@ -27,14 +27,14 @@ from simtree import (
     ForestPosterior,
     KernelDiscriminant,
     LandmarkFeatures,
-    QuantileMargins,
+    MarginalQuantiles,
     SimilarityForest,
     WithinClassWhitening,
 )
-from simtree._files import write_atomically
+from simtree._utils.files import write_atomically
 from simtree.datasets import load_keystroke
 from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs import IndexPairs, PairSampler
+from simtree.pairs._sampling import IndexPairs, PairSampler
 
 FPR = [1e-1, 1e-2, 1e-3, 1e-4]
 FILES = {"audio": "audiomnist_mfcc60.npz", "lfw": "lfw_dlib128.npz"}
@@ -63,7 +63,7 @@ def points_of(name: str, seed: int) -> Points:
 
 def representations(name: str) -> dict[str, Any]:
     """What is put before the similarity; None is nothing."""
-    first = [QuantileMargins(output="normal" if name == "audio" else "uniform")] if name in ("audio", "keystroke") else []
+    first = [MarginalQuantiles(output="normal" if name == "audio" else "uniform")] if name in ("audio", "keystroke") else []
     given: dict[str, Any] = {"as given": None}
     if first:
         given["quantiles"] = first[0]

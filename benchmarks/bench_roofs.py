@@ -18,10 +18,10 @@ from measure import SEED, Line, Section, Table, seconds
 from models import Spec
 from problems import Points, draw
 from simtree import CutSplitter
-from simtree.binning import TrainingPairs
-from simtree.splitters.base import Cell
-from simtree.symmetry import CoordinateSet, PointPairs
-from simtree.tree import RankTree
+from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.splitters._base import Cell
+from simtree.trees._binning import TrainingPairs
+from simtree.trees._rank_tree import RankTree
 
 TITLE = "Roofs: how far each kernel is from its limit"
 OURS, ROOF, SHARE = "a second", "roof a second", "share of the roof"

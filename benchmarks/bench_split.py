@@ -36,9 +36,9 @@ from measure import (
 from models import Spec, hist_gradient_boosting
 from problems import Points, clouds, draw, materialise, row_numbers
 from simtree import CutSplitter
-from simtree.binning import TrainingPairs
-from simtree.splitters.base import Cell
-from simtree.symmetry import CoordinateSet
+from simtree.pairs._coordinates import CoordinateSet
+from simtree.splitters._base import Cell
+from simtree.trees._binning import TrainingPairs
 
 TITLE = "Split search: one cut"
 BINNING = "binning (s)"

@@ -38,8 +38,8 @@ from measure import (
 )
 from problems import Points, clouds, draw, materialise, mnist, row_numbers
 from simtree import CartSplitter, SimilarityTree
-from simtree._files import write_atomically
-from simtree.experiments.results import markdown_table
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import markdown_table
 
 
 @dataclass(frozen=True)

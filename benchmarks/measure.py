@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from simtree.experiments.results import markdown_table
+from simtree.experiments._results import markdown_table
 
 SEED = 0
 MEGABYTE = 1e6

@@ -17,8 +17,8 @@ from typing import Any
 import bench_scaling
 import bench_tree
 from measure import COMPILATION, Section
-from simtree._files import write_atomically
-from simtree.experiments.results import write_figure
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import write_figure
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 140

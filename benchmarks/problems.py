@@ -13,7 +13,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from measure import SEED
 from simtree.datasets import load_keystroke, load_mnist
-from simtree.pairs import IndexPairs, PairSampler
+from simtree.pairs._sampling import IndexPairs, PairSampler
 
 # Pairs whose coordinates are computed at one time: the matrix is made without temporaries of its own size.
 BLOCK = 4096

@@ -32,8 +32,8 @@ from bench_tree import positive
 from measure import Share, setting
 from page import section_as_markdown
 from problems import Points, clouds, keystroke, lfw, mnist
-from simtree._files import write_atomically
-from simtree.experiments.results import write_figure
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import write_figure
 
 TREE_SIZES = {"full": bench_tree.FULL, "quick": bench_tree.MEDIUM, "tiny": bench_tree.QUICK}
 

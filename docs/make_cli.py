@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.testing import CliRunner
 
-from simtree.cli.app import app
+from simtree.cli._app import app
 
 PAGE = Path(__file__).parent / "cli.md"
 

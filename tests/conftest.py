@@ -8,9 +8,9 @@ import struct
 import numpy as np
 import pytest
 
-from simtree.experiments import mnist
-from simtree.experiments.results import Order
-from simtree.pairs import PairSampler
+from simtree.experiments import _mnist as mnist
+from simtree.experiments._results import Order
+from simtree.pairs._sampling import PairSampler
 
 TINY_MNIST = mnist.Sizes(
     images=600,

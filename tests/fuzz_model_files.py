@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from simtree import ModelFileError
-from simtree.loading import read_model
-from simtree.persistence import DOCUMENT, packed, read_document, sealed
+from simtree.io._archive import DOCUMENT, packed, read_document, sealed
+from simtree.models._load import read_model
 
 FILES = Path(__file__).parent / "model_files"
 GIGABYTE = 1 << 30

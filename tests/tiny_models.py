@@ -14,15 +14,15 @@ from sklearn.pipeline import make_pipeline
 
 from simtree import (
     AutoSimilarity,
+    DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
     GaussianSplitter,
     KernelDiscriminant,
     LandmarkFeatures,
     LinearSplitter,
+    MarginalQuantiles,
     ObliqueCartSplitter,
-    PlainSimilarity,
-    QuantileMargins,
     SimilarityForest,
     SimilarityTree,
     VotingSimilarity,
@@ -31,7 +31,7 @@ from simtree import (
 
 FILES = Path(__file__).parent / "model_files"
 N_FEATURES = 3
-WHITENED = (QuantileMargins(n_quantiles=5, output="normal"), WithinClassWhitening(random_state=0))
+WHITENED = (MarginalQuantiles(n_quantiles=5, output="normal"), WithinClassWhitening(random_state=0))
 
 
 def people(seed, n=12, n_samples=6):
@@ -70,17 +70,17 @@ MODELS = {
     "forest-pipeline": _forest(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
     "gaussian": GaussianSimilarity(shrinkage=0.1, n_jobs=2),
     "gaussian-pipeline": GaussianSimilarity(representation=make_pipeline(*WHITENED)),
-    "plain": PlainSimilarity(metric="manhattan", n_jobs=2),
-    "plain-pipeline": PlainSimilarity(representation=make_pipeline(*WHITENED)),
-    "plain-landmarks": PlainSimilarity(
+    "plain": DistanceSimilarity(metric="manhattan", n_jobs=2),
+    "plain-pipeline": DistanceSimilarity(representation=make_pipeline(*WHITENED)),
+    "plain-landmarks": DistanceSimilarity(
         metric="euclidean", representation=make_pipeline(LandmarkFeatures(n_landmarks=5, random_state=0), *WHITENED)
     ),
-    "plain-waves": PlainSimilarity(
+    "plain-waves": DistanceSimilarity(
         representation=KernelDiscriminant(n_landmarks=4, landmarks="fourier", max_classes=3, random_state=0)
     ),
     "voting": VotingSimilarity(
         [
-            ("plain", PlainSimilarity(representation=make_pipeline(*WHITENED))),
+            ("plain", DistanceSimilarity(representation=make_pipeline(*WHITENED))),
             ("forest", _forest(n_estimators=2)),
             ("tree", _tree()),
         ],
@@ -103,7 +103,7 @@ def fitted(name):
 
 
 if __name__ == "__main__":
-    from simtree.persistence import VERSION
+    from simtree.io._archive import VERSION
 
     folder = FILES / f"version_{VERSION}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,17 +21,17 @@ from accuracy.peers import ALL, F, Training
 from accuracy.protocol import FPR, Benchmark, Contest, Model, Problem, Scale
 from problems import row_numbers
 from simtree import (
+    DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
     GaussianSplitter,
     KernelDiscriminant,
-    PlainSimilarity,
-    QuantileMargins,
+    MarginalQuantiles,
     SimilarityForest,
     VotingSimilarity,
     WithinClassWhitening,
 )
-from simtree.similarity import Similarity
+from simtree.models._base import Similarity
 
 AUC = "AUC"
 # The contest of which the README tells.
@@ -65,8 +65,8 @@ def fitted_forest(
     return forest(training, representation=representation, **parameters).fit(training.X, training.y)
 
 
-def cosine_of(training: Training, representation: Any) -> PlainSimilarity:
-    return PlainSimilarity(metric="cosine", representation=representation, n_jobs=training.n_jobs)
+def cosine_of(training: Training, representation: Any) -> DistanceSimilarity:
+    return DistanceSimilarity(metric="cosine", representation=representation, n_jobs=training.n_jobs)
 
 
 def vote(
@@ -204,10 +204,10 @@ LDA = Model("LDA, cosine", peers.lda_cosine)
 
 
 def whitened_quantiles(training: Training) -> Pipeline:
-    return make_pipeline(QuantileMargins(), WithinClassWhitening(random_state=training.seed))
+    return make_pipeline(MarginalQuantiles(), WithinClassWhitening(random_state=training.seed))
 
 
-def whitened_cosine(training: Training) -> PlainSimilarity:
+def whitened_cosine(training: Training) -> DistanceSimilarity:
     return cosine_of(training, whitened_quantiles(training)).fit(training.X, training.y)
 
 
@@ -217,7 +217,7 @@ def two_forests(training: Training) -> dict[str, Similarity]:
 
 
 def typists(training: Training) -> dict[str, Similarity]:
-    return {"gaussian": likelihood_ratio(training, represent=QuantileMargins), **two_forests(training)}
+    return {"gaussian": likelihood_ratio(training, represent=MarginalQuantiles), **two_forests(training)}
 
 
 WHITENED_COSINE = Model("cosine of whitened quantiles", whitened_cosine, ours=True)
@@ -225,7 +225,7 @@ ON_ALL = Model("forest on all coordinates", fitted_forest, ours=True)
 ON_WHITENED = Model("forest on whitened quantiles", partial(fitted_forest, represent=whitened_quantiles), ours=True)
 TWO_FORESTS = Model("vote of two forests", partial(vote, members=two_forests), ours=True)
 GAUSSIAN_QUANTILES = Model(
-    "Gaussian likelihood ratio of quantiles", partial(fitted_ratio, represent=QuantileMargins), ours=True
+    "Gaussian likelihood ratio of quantiles", partial(fitted_ratio, represent=MarginalQuantiles), ours=True
 )
 TYPISTS = Model("vote of a likelihood ratio and two forests", partial(vote, members=typists), ours=True)
 KEYSTROKE = Benchmark(

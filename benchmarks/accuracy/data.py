@@ -15,7 +15,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from problems import Points, as_rows, components, mnist, row_numbers
 from simtree.datasets import _find, _folders, load_keystroke, load_mnist
-from simtree.pairs import PairSampler
+from simtree.pairs._sampling import PairSampler
 
 UCI = ("letter", "optdigits", "penbased", "satimage", "isolet")
 N_FOLDS = 5

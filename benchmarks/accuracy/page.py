@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accuracy import report
 from accuracy.catalogue import BENCHMARKS, tpr_at
 from accuracy.notes import NOTES
-from simtree._files import write_atomically
-from simtree.experiments.results import Values
+from simtree._utils.files import write_atomically
+from simtree.experiments._results import Values
 
 ROOT = Path(__file__).resolve().parents[2]
 

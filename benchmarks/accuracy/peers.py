@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 import models
 from problems import draw, row_numbers
-from simtree.experiments import peers as maps
-from simtree.pairs import IndexPairs
+from simtree.experiments import _peers as maps
+from simtree.pairs._sampling import IndexPairs
 
 # Pairs whose coordinates are computed at one time.
 BLOCK = 16_384

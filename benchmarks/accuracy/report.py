@@ -18,9 +18,9 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from accuracy.catalogue import AUC, BEST, tpr_at
 from accuracy.protocol import GRID, Benchmark, Model, Problem, Scale, Unit, official_accuracies, run_name, units_of
-from simtree.experiments.maps import BLUE, ORANGE
-from simtree.experiments.mnist import GREY, RED
-from simtree.experiments.results import Values, markdown_table, mean_and_spread
+from simtree.experiments._maps import BLUE, ORANGE
+from simtree.experiments._mnist import GREY, RED
+from simtree.experiments._results import Values, markdown_table, mean_and_spread
 from simtree.metrics import Roc
 from simtree.plots import RocDisplay
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accuracy import report
 from accuracy.catalogue import BENCHMARKS
 from accuracy.protocol import SCALES, SPLITS, Benchmark, Model, Scale, tasks_of, units_of
-from simtree.experiments.results import Order, RunLog, write_figure, write_result
+from simtree.experiments._results import Order, RunLog, write_figure, write_result
 
 
 def run(

@@ -3,19 +3,22 @@
 import importlib
 from typing import Any
 
-from simtree.auto import AutoSimilarity
-from simtree.estimators import SimilarityTree
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
-from simtree.forest import SimilarityForest
-from simtree.gaussian import GaussianSimilarity
-from simtree.loading import load
-from simtree.persistence import ModelFileError
-from simtree.plain import PlainSimilarity
+from simtree.io import ModelFileError
+from simtree.models import (
+    AutoSimilarity,
+    DistanceSimilarity,
+    GaussianSimilarity,
+    SimilarityForest,
+    SimilarityTree,
+    VotingSimilarity,
+    load,
+)
 from simtree.representation import (
     ForestPosterior,
     KernelDiscriminant,
     LandmarkFeatures,
-    QuantileMargins,
+    MarginalQuantiles,
     WithinClassWhitening,
 )
 from simtree.splitters import (
@@ -27,7 +30,6 @@ from simtree.splitters import (
     LinearSplitter,
     ObliqueCartSplitter,
 )
-from simtree.voting import VotingSimilarity
 
 __version__ = "0.1.0.dev0"
 
@@ -37,6 +39,7 @@ __all__ = [
     "ClassifierSplitter",
     "CrossSplitter",
     "CutSplitter",
+    "DistanceSimilarity",
     "Evaluation",
     "ForestPosterior",
     "GaussianSimilarity",
@@ -44,10 +47,9 @@ __all__ = [
     "KernelDiscriminant",
     "LandmarkFeatures",
     "LinearSplitter",
+    "MarginalQuantiles",
     "ModelFileError",
     "ObliqueCartSplitter",
-    "PlainSimilarity",
-    "QuantileMargins",
     "SimilarityForest",
     "SimilarityTree",
     "VotingSimilarity",
@@ -58,11 +60,11 @@ __all__ = [
     "load",
 ]
 
-_MODULES = ("datasets", "intervals", "metrics", "pairs", "plots", "representation", "score_files", "splitters", "symmetry")
+_PUBLIC = ("datasets", "evaluation", "io", "metrics", "models", "pairs", "plots", "representation", "splitters", "trees")
 
 
 def __getattr__(name: str) -> Any:
     """Public modules are imported when they are asked for: ``simtree.datasets`` works after ``import simtree``."""
-    if name in _MODULES:
+    if name in _PUBLIC:
         return importlib.import_module(f"simtree.{name}")
     raise AttributeError(f"module 'simtree' has no attribute {name!r}")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from simtree._checks import check_choice, check_integer, check_real
+from simtree._utils.validation import check_choice, check_integer, check_real
 from simtree.metrics import Roc
 
 __all__ = ["TreeLaw", "load_keystroke", "load_mnist", "make_square_law", "make_tree_law", "square_law_posterior"]

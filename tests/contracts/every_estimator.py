@@ -10,12 +10,12 @@ from sklearn.tree import DecisionTreeClassifier
 from simtree import (
     AutoSimilarity,
     ClassifierSplitter,
+    DistanceSimilarity,
     GaussianSimilarity,
     GaussianSplitter,
     LinearSplitter,
+    MarginalQuantiles,
     ObliqueCartSplitter,
-    PlainSimilarity,
-    QuantileMargins,
     SimilarityForest,
     SimilarityTree,
     VotingSimilarity,
@@ -82,9 +82,9 @@ FORESTS = {
 ESTIMATORS = TREES | FORESTS
 # What scores pairs in other ways.
 OTHERS = {
-    "gaussian": GaussianSimilarity(representation=QuantileMargins()),
-    "plain": PlainSimilarity(metric="euclidean", representation=QuantileMargins()),
-    "voting": VotingSimilarity([("plain", PlainSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]),
+    "gaussian": GaussianSimilarity(representation=MarginalQuantiles()),
+    "plain": DistanceSimilarity(metric="euclidean", representation=MarginalQuantiles()),
+    "voting": VotingSimilarity([("plain", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]),
     "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
 }
 

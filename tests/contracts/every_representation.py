@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, QuantileMargins, WithinClassWhitening
+from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, WithinClassWhitening
 
 UNLABELLED = {
-    "quantiles": QuantileMargins(),
-    "quantiles-few": QuantileMargins(n_quantiles=7, output="normal"),
+    "quantiles": MarginalQuantiles(),
+    "quantiles-few": MarginalQuantiles(n_quantiles=7, output="normal"),
     "landmarks": LandmarkFeatures(n_landmarks=8, random_state=0),
 }
 LABELLED = {

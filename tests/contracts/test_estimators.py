@@ -21,7 +21,7 @@ from sklearn.utils.fixes import parse_version
 
 import oracle
 from simtree import ClassifierSplitter, load
-from simtree.pairs import PairSampler
+from simtree.pairs._sampling import PairSampler
 
 # So small that a few queries and rows need several parts.
 SMALL_PARTS = {"SCAN_PAIRS": 64, "PART_BYTES": 1, "GROUP_BYTES": 1}
@@ -90,7 +90,7 @@ def test_pairwise_is_pair_by_pair_and_symmetric(fitted, rng):
 def test_pairwise_in_several_blocks_and_threads(fitted, rng, monkeypatch):
     A, B = rng.uniform(0, 4, (31, 4)), rng.uniform(0, 4, (29, 4))
     whole = fitted.pairwise_score(A, B)
-    monkeypatch.setattr("simtree.similarity.BLOCK", 64)
+    monkeypatch.setattr("simtree.models._base.BLOCK", 64)
     np.testing.assert_array_equal(fitted.pairwise_score(A, B), whole)
     many = clone(fitted).set_params(n_jobs=2)
     many.__dict__.update({name: value for name, value in vars(fitted).items() if name not in fitted.get_params()})
@@ -119,7 +119,7 @@ def gallery():
 @pytest.fixture(params=["scan", "shortcut"])
 def way(request, monkeypatch):
     """Both ways to search, where there are two; the shortcut also where so few pairs would be scanned."""
-    monkeypatch.setattr("simtree.retrieval.FEW_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
+    monkeypatch.setattr("simtree.models._search.FEW_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
 
 
 @pytest.mark.usefixtures("way")
@@ -138,7 +138,7 @@ def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
 def test_top_k_in_several_parts_and_threads(fitted, gallery, new_pairs, monkeypatch):
     whole = fitted.top_k(new_pairs[:20, 0], gallery)
     for name, small in SMALL_PARTS.items():
-        monkeypatch.setattr(f"simtree.retrieval.{name}", small)
+        monkeypatch.setattr(f"simtree.models._search.{name}", small)
     many = clone(fitted).set_params(n_jobs=2)
     many.__dict__.update({name: value for name, value in vars(fitted).items() if name not in fitted.get_params()})
     for model in (fitted, many):

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simtree import ForestPosterior, KernelDiscriminant, SimilarityForest, WithinClassWhitening
 from simtree.metrics import roc_curve
-from simtree.pairs import PairSampler
-from simtree.representation import base
+from simtree.pairs._sampling import PairSampler
+from simtree.representation import _base as base
 
 CROSS_FITTED = "fit_transform is cross-fitted, so it is not fit followed by transform; passed by the class below"
 EXPECTED_FAILURES = dict.fromkeys(("check_transformer_general", "check_transformer_data_not_an_array"), CROSS_FITTED)

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from simtree import SimilarityTree
-from simtree.binning import TrainingPairs
-from simtree.pairs import PairSampler
-from simtree.regions import Region
+from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._sampling import PairSampler
 from simtree.splitters import Cell
-from simtree.symmetry import CoordinateSet, PointPairs
+from simtree.trees._binning import TrainingPairs
+from simtree.trees._regions import Region
 
 # The network of the list is stopped early on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

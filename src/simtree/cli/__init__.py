@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line, or say what it needs."""
     try:
-        from simtree.cli.app import app
+        from simtree.cli._app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pandas"):
             raise

@@ -4,9 +4,9 @@ Ties are grouped everywhere, and a rate at a target is one that a threshold reac
 nearest one. A pair is accepted iff its score is at least the threshold.
 """
 
-from simtree.metrics.evidence import cllr, d_prime, min_cllr, monotone_llr
-from simtree.metrics.identification import Searches, cmc, fnir_at_fpir, searches
-from simtree.metrics.rates import (
+from simtree.metrics._evidence import cllr, d_prime, min_cllr, monotone_llr
+from simtree.metrics._identification import Searches, cmc, fnir_at_fpir, searches
+from simtree.metrics._rates import (
     EqualErrorRate,
     det_points,
     eer,
@@ -16,7 +16,7 @@ from simtree.metrics.rates import (
     zero_fmr,
     zero_fnmr,
 )
-from simtree.metrics.roc import (
+from simtree.metrics._roc import (
     FloatArray,
     Roc,
     auc,

@@ -3,10 +3,10 @@
 matplotlib is imported when something is drawn, not before: it comes with ``pip install "simtree[plot]"``.
 """
 
-from simtree.plots.evaluation import CmcDisplay, DetDisplay, ScoreHistogramDisplay, ThresholdDisplay
-from simtree.plots.roc import RocDisplay
-from simtree.plots.style import BLUE, FAINT, INK, ORANGE, PALETTE
-from simtree.plots.tree import ExplanationDisplay, ImportanceDisplay, PruningDisplay, TreeDisplay
+from simtree.plots._evaluation import CmcDisplay, DetDisplay, ScoreHistogramDisplay, ThresholdDisplay
+from simtree.plots._roc import RocDisplay
+from simtree.plots._style import BLUE, FAINT, INK, ORANGE, PALETTE
+from simtree.plots._tree import ExplanationDisplay, ImportanceDisplay, PruningDisplay, TreeDisplay
 
 __all__ = [
     "BLUE",

@@ -1,9 +1,9 @@
 """Representations of points: transformers to put before a similarity, cross-fitted where they learn from labels."""
 
-from simtree.representation.discriminant import KernelDiscriminant
-from simtree.representation.landmarks import LandmarkFeatures
-from simtree.representation.posterior import ForestPosterior
-from simtree.representation.quantiles import QuantileMargins
-from simtree.representation.whitening import WithinClassWhitening
+from simtree.representation._discriminant import KernelDiscriminant
+from simtree.representation._landmarks import LandmarkFeatures
+from simtree.representation._posterior import ForestPosterior
+from simtree.representation._quantiles import MarginalQuantiles
+from simtree.representation._whitening import WithinClassWhitening
 
-__all__ = ["ForestPosterior", "KernelDiscriminant", "LandmarkFeatures", "QuantileMargins", "WithinClassWhitening"]
+__all__ = ["ForestPosterior", "KernelDiscriminant", "LandmarkFeatures", "MarginalQuantiles", "WithinClassWhitening"]

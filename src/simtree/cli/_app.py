@@ -1,0 +1,39 @@
+"""The command and its verbs."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import typer
+
+from simtree.cli import _calibrate as calibrate
+from simtree.cli import _evaluate as evaluate
+from simtree.cli import _explain as explain
+from simtree.cli import _fit as fit
+from simtree.cli import _reproduce as reproduce
+from simtree.cli import _score as score
+from simtree.cli import _show as show
+
+app = typer.Typer(
+    help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate_model)
+app.command("calibrate")(calibrate.calibrate)
+app.command("score")(score.score)
+app.command("explain")(explain.explain)
+app.command("show")(show.show_model)
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"simtree {metadata.version('simtree')}")
+        raise typer.Exit
+
+
+@app.callback()
+def simtree(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version and stop."),
+) -> None:
+    """Learn how alike two things are."""

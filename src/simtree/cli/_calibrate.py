@@ -1,0 +1,84 @@
+"""``simtree calibrate``: the threshold of a model, with a guarantee on its false positive rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from simtree.cli._common import (
+    DEFAULT_COMPARISONS,
+    Comparisons,
+    Data,
+    Jobs,
+    Json,
+    Label,
+    Model,
+    NeverPair,
+    check_writable,
+    one_sentence,
+    scoring_bar,
+    show,
+    show_json,
+    table,
+)
+from simtree.cli._models import cores, labelled_pairs, load_model, points_of
+from simtree.cli._tables import read_samples
+
+
+def calibrate(
+    model: Model,
+    data: Data,
+    label: Label,
+    max_fpr: Annotated[
+        float,
+        typer.Option("--max-fpr", metavar="RATE", help="The false positive rate not to be exceeded.", show_default=False),
+    ],
+    confidence: Annotated[float, typer.Option("--confidence", metavar="SHARE", help="How sure that must be.")] = 0.95,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to another file; MODEL then stays as it is.")
+    ] = None,
+    never_pair: NeverPair = None,
+    n_pairs: Comparisons = DEFAULT_COMPARISONS,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Choose the threshold whose false positive rate on new people is at most a target, with 95 % confidence.
+
+    Takes data that `simtree fit` has not seen, and writes the threshold into the model file. Refuses, and says how many people
+    it takes, if there are too few for the target.
+    """
+    target = model if out is None else out
+    with one_sentence(interrupted=f"Interrupted. {target} was not written."):
+        learned = load_model(model)
+        check_writable("--out" if out else "MODEL", target.parent, target)
+        found = read_samples(data)
+        y, apart, pairs = labelled_pairs(found, label, never_pair)
+        X = points_of(learned, found, [label] if never_pair is None else [label, never_pair])
+        with cores(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
+            learned.calibrate_threshold(X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None)
+        learned.save(target)
+    report = learned.threshold_report_.to_dict()
+    result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report}
+    show_json(result) if as_json else show(_lines(result))
+
+
+def _lines(result: dict[str, Any]) -> Any:
+    rows = table(f"{result['model']}: threshold {result['threshold']:.6g}", "what", "value")
+    rows.add_row(
+        "promise",
+        f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}, "
+        "if the model has seen none of these rows",
+    )
+    rows.add_row("upper bound on the FPR", f"{result['fpr_bound']:.3g}")
+    rows.add_row("FPR here", f"{result['fpr']:.3g}")
+    rows.add_row("TPR here", f"{result['tpr']:.3g}")
+    n_compared = result["n_same"] + result["n_different"]
+    drawn = "" if n_compared >= result["n_possible"] else f", drawn from {result['n_possible']:,}"
+    rows.add_row("compared", f"{result['n_same']:,} same and {result['n_different']:,} different pairs{drawn}")
+    rows.add_row(
+        f"values of {result['label']}",
+        f"{result['n_identities']:,}, worth {result['n_effective']:,.0f} independent comparisons",
+    )
+    return rows

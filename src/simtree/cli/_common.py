@@ -1,0 +1,162 @@
+"""What the verbs share: options, exit codes, and how results, progress and mistakes are shown.
+
+Results go to standard output, everything else to standard error. A verb ends with 0, with 1 if something is wrong with what it
+was given, with 2 if it was called wrongly, and with 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+
+from simtree._utils.progress import watched_pairs
+
+FAILED = 1
+INTERRUPTED = 130  # what shells give after Ctrl-C
+# Columns of a table that goes into a file.
+WIDE = 120
+# Comparisons of evaluate and calibrate: a forest makes them in seconds.
+DEFAULT_COMPARISONS = 1_000_000
+
+
+def _check_jobs(n_jobs: int) -> int:
+    if n_jobs == 0:
+        raise typer.BadParameter("0 cores do no work; give 1 or more, or -1 for all.")
+    return n_jobs
+
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of all that is random.")]
+Jobs = Annotated[int, typer.Option("--n-jobs", metavar="N", callback=_check_jobs, help="Cores at work; -1 for all.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `simtree fit` wrote.", show_default=False)]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Table with one row a sample: CSV, TSV, Parquet, Feather, NPZ or NPY.", show_default=False
+    ),
+]
+Label = Annotated[
+    str, typer.Option("--label", metavar="COL", help="Column that says whose sample a row is.", show_default=False)
+]
+NeverPair = Annotated[
+    str | None,
+    typer.Option(
+        "--never-pair",
+        metavar="COL",
+        help="Rows that share the value of this column never form a pair: those of one recording or sitting.",
+    ),
+]
+Comparisons = Annotated[
+    int,
+    typer.Option(
+        "--n-pairs", metavar="N", min=0, help="How many pairs are compared: so many are drawn if there are more; 0 for all."
+    ),
+]
+
+
+@contextmanager
+def one_sentence(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
+    """Say what went wrong, or that somebody pressed Ctrl-C, without a traceback."""
+    try:
+        yield
+    except BrokenPipeError:  # who reads our output has seen enough; typer ends quietly
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
+    """Fail before the work, not after it, if a folder (or a file in it) cannot be written."""
+    named = folder if file is None else file
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(f"{option} {named} cannot be written to ({error.strerror}); choose another folder.") from error
+    if file is not None and file.is_dir():
+        raise OSError(f"{option} {file} is a folder; give the name of a file.")
+
+
+def check_pictures() -> None:
+    """Fail before the work if pictures are wanted that cannot be drawn; draw them without a window."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')
+    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files: no display needed
+
+
+def say(sentence: str) -> None:
+    """Tell whoever watches something that is no result."""
+    typer.echo(sentence, err=True)
+
+
+def show_json(result: Any) -> None:
+    """Print a result for machines."""
+    typer.echo(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for infinite numbers, for which JSON has no word: a threshold may be one."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def show(*parts: Any) -> None:
+    """Print a result for people: lines and tables."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDE
+    for part in parts:
+        if isinstance(part, RichTable):  # the title of a narrow table would be broken into lines
+            console.print(part.title, style="bold", soft_wrap=True)
+            part.title = None
+        console.print(part, soft_wrap=isinstance(part, str))
+
+
+def table(title: str, *columns: str) -> RichTable:
+    """An empty table; columns whose name starts with '>' are numbers."""
+    made = RichTable(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return made
+
+
+@contextmanager
+def scoring_bar(what: str, n_pairs: int | None) -> Iterator[None]:
+    """A bar on the terminal that moves as pairs are scored; None: it is not known how many there are."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=n_pairs)
+        with watched_pairs(lambda n: bar.advance(task, n)):
+            yield
+
+
+def command_line() -> str:
+    """The command as it was given."""
+    return shlex.join(["simtree", *sys.argv[1:]])

@@ -1,0 +1,243 @@
+"""``simtree evaluate``: how good a model is on people it has not seen, or how good any scores are."""
+
+from __future__ import annotations
+
+import enum
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from simtree.cli._common import (
+    DEFAULT_COMPARISONS,
+    Comparisons,
+    Jobs,
+    Json,
+    NeverPair,
+    check_pictures,
+    check_writable,
+    one_sentence,
+    say,
+    scoring_bar,
+    show,
+    show_json,
+    table,
+)
+from simtree.cli._models import cores, labelled_pairs, load_model, points_of
+from simtree.cli._tables import check_there, read_samples
+from simtree.evaluation._evaluate import NAMED, RANKS, Evaluation, evaluate, evaluate_scores
+from simtree.evaluation._score_files import read_scores
+from simtree.evaluation._thresholds import ThresholdReport
+
+
+class Unit(enum.StrEnum):
+    """What intervals take for independent."""
+
+    identities = "identities"
+    samples = "samples"
+
+
+def evaluate_model(
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="A model file that `simtree fit` wrote.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="Table of samples that the model has not seen, as for `simtree fit`."),
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COL", help="Column that says whose sample a row is.")] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            "--scores", metavar="FILE", help="Instead of MODEL and DATA: scores that `simtree score --label` wrote, or bob's."
+        ),
+    ] = None,
+    never_pair: NeverPair = None,
+    groups: Annotated[
+        str | None,
+        typer.Option("--groups", metavar="COL", help="Column of an attribute, such as sex or device: error rates within each."),
+    ] = None,
+    unit: Annotated[
+        Unit,
+        typer.Option(
+            "--unit",
+            metavar="identities/samples",
+            help="Intervals are for new identities, or for new samples of the same ones.",
+        ),
+    ] = Unit.identities,
+    n_pairs: Comparisons = DEFAULT_COMPARISONS,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", metavar="DIR", help="Folder to draw pictures into.", file_okay=False)
+    ] = None,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Evaluate a model on data it has not seen: error rates with intervals that know that pairs share people.
+
+    Ranks of searches (CMC) need all comparisons: give --n-pairs 0, or data with fewer pairs than --n-pairs.
+    """
+    with one_sentence(interrupted="Interrupted. No picture was drawn."):
+        if plots is not None:
+            check_pictures()
+            check_writable("--plots", plots)
+        report: ThresholdReport | None = None
+        threshold: float | None = None
+        if scores is not None:
+            _refuse(
+                MODEL=model,
+                DATA=data,
+                __label=label,
+                __never_pair=never_pair,
+                __groups=groups,
+                __unit=None if unit is Unit.identities else unit,
+                __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
+            )
+            found = _from_scores(scores)
+        else:
+            if model is None or data is None or label is None:
+                raise typer.BadParameter("give MODEL, DATA and --label COL, or --scores FILE.")
+            learned = load_model(model)
+            report, threshold = getattr(learned, "threshold_report_", None), float(learned.threshold_)
+            found = _from_model(learned, data, label, never_pair, groups, unit.value, n_pairs, n_jobs)
+        files = [] if plots is None else draw(found, plots, report)
+    source = str(scores) if scores is not None else str(data)
+    rates = None if threshold is None or not math.isfinite(threshold) else _at(found, threshold)
+    if as_json:
+        show_json({"model": model and str(model), "data": source, "at_threshold": rates, **found.to_dict(), "pictures": files})
+        return
+    show(*_tables(found, source, rates, report))
+    for file in files:
+        say(f"Drawn: {file}")
+
+
+def _refuse(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            option = name.replace("__", "--").replace("_", "-")
+            raise typer.BadParameter(f"{option} has no meaning with --scores, which hold all that is asked; leave it out.")
+
+
+def _from_model(
+    learned: Any,
+    data: Path,
+    label: str,
+    never_pair: str | None,
+    groups: str | None,
+    unit: str,
+    n_pairs: int,
+    n_jobs: int,
+) -> Evaluation:
+    found = read_samples(data)
+    y, apart, pairs = labelled_pairs(found, label, never_pair)
+    grouped = None if groups is None else found.labels(groups, "--groups")
+    X = points_of(learned, found, [name for name in (label, never_pair, groups) if name is not None])
+    with cores(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
+        return evaluate(
+            learned,
+            X,
+            y,
+            groups=grouped,
+            never_pair=apart,
+            unit=unit,
+            n_pairs=n_pairs or None,
+            threshold=learned.threshold_,
+        )
+
+
+def _at(found: Evaluation, threshold: float) -> dict[str, Any]:
+    """Both rates at a threshold that was asked for, with their intervals."""
+    band = found.band
+    place = int(np.flatnonzero(band.thresholds == threshold)[0])
+    return {
+        "threshold": threshold,
+        "fpr": float(band.fpr[place]),
+        "fpr_interval": band.fpr_interval[place].tolist(),
+        "tpr": float(band.tpr[place]),
+        "tpr_interval": band.tpr_interval[place].tolist(),
+    }
+
+
+def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:
+    """Draw what was found into a folder; the names of the files."""
+    import matplotlib.pyplot as plt
+
+    from simtree.plots import CmcDisplay, DetDisplay, RocDisplay, ScoreHistogramDisplay, ThresholdDisplay
+
+    roc = RocDisplay(found.roc, knots=False, band=found.band).plot(log_fpr=True)
+    displays: dict[str, Any] = {
+        "det": DetDisplay(found).plot(),
+        "roc": roc,
+        "scores": ScoreHistogramDisplay(found).plot(threshold=None if report is None else report.threshold),
+        "threshold": ThresholdDisplay(found, report=report).plot(),
+    }
+    if found.cmc is not None:
+        displays["cmc"] = CmcDisplay(found).plot()
+    files = []
+    for name, display in displays.items():
+        file = folder / f"{name}.png"
+        display.figure_.savefig(file, dpi=150)
+        plt.close(display.figure_)
+        files.append(str(file))
+    return files
+
+
+def _tables(found: Evaluation, source: str, rates: dict[str, Any] | None, report: ThresholdReport | None) -> list[Any]:
+    interval = f"{100 * found.level:g} % interval"
+    figures = table(f"{source}: {found.name}", "figure", ">value", interval)
+    if found.n_identities is not None:
+        figures.add_row("identities", f"{found.n_identities:,}", "")
+    if found.n_samples is not None:
+        figures.add_row("samples", f"{found.n_samples:,}", "")
+    drawn = "" if found.n_same + found.n_different >= found.n_possible else f"drawn from {found.n_possible:,} of both kinds"
+    figures.add_row("same pairs", f"{found.n_same:,}", drawn)
+    figures.add_row("different pairs", f"{found.n_different:,}", drawn)
+    figures.add_row("AUC", f"{found.auc.value:.4f}", _ends(found.auc.low, found.auc.high))
+    figures.add_row("AUC up to FPR 0.01", f"{found.partial_auc:.4f}", "chance is 0.5")
+    figures.add_row("EER", f"{found.eer.value:.4f}", _ends(found.eer_interval.low, found.eer_interval.high))
+    figures.add_row("d'", f"{found.d_prime:.3f}", "")
+    figures.add_row("Cllr, at best", f"{found.min_cllr:.3f}", "")
+    if found.cmc is not None:
+        for k in RANKS:
+            figures.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", "")
+    for fpir, fnir in (found.fnir or {}).items():
+        figures.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir:.4f}", "")
+    names = {rate: name for name, rate in NAMED.items()}
+    points = table(
+        f"Operating points; intervals are for new {found.unit}", "FMR at most", "", ">FMR here", ">FNMR", interval, ">threshold"
+    )
+    for point in found.operating_points:
+        ends = _ends(point.fnmr.low, point.fnmr.high)
+        points.add_row(
+            f"{point.target:g}",
+            names.get(point.target, ""),
+            f"{point.fmr:.3g}",
+            f"{point.fnmr.value:.4f}",
+            ends,
+            f"{point.threshold:.5g}",
+        )
+    shown = [figures, points]
+    if rates is not None:
+        promise = "" if report is None or report.max_fpr is None else f", which promises FPR <= {report.max_fpr:g}"
+        at = table(f"At the model's threshold {rates['threshold']:.5g}{promise}", "rate", ">value", interval)
+        at.add_row("FPR", f"{rates['fpr']:.3g}", _ends(*rates["fpr_interval"]))
+        at.add_row("TPR", f"{rates['tpr']:.4f}", _ends(*rates["tpr_interval"]))
+        shown.append(at)
+    if found.groups:
+        within = table(f"Within groups, at threshold {found.group_threshold:.5g}", "group", ">FMR", "", ">FNMR", "")
+        for group in found.groups:
+            cells = [
+                (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fmr, group.fnmr)
+            ]
+            within.add_row(str(group.group), *cells[0], *cells[1])
+        shown.append(within)
+    return shown
+
+
+def _ends(low: float, high: float) -> str:
+    return f"[{low:.3g}, {high:.3g}]"
+
+
+def _from_scores(path: Path) -> Evaluation:
+    check_there(path)
+    found = read_scores(path)
+    return evaluate_scores(found.scores, found.same, identities=found.identities)

@@ -1,0 +1,215 @@
+"""``simtree fit``: learn a similarity from a table of labelled samples, and write it to a model file."""
+
+from __future__ import annotations
+
+import enum
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from simtree.cli._common import (
+    Data,
+    Jobs,
+    Json,
+    Label,
+    NeverPair,
+    Seed,
+    check_writable,
+    one_sentence,
+    say,
+    show,
+    show_json,
+    table,
+)
+from simtree.cli._models import labelled_pairs
+from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
+from simtree.models._auto import SMALL, AutoSimilarity
+from simtree.models._forest import SimilarityForest
+from simtree.models._tree import SimilarityTree
+from simtree.pairs._sampling import PairSampler
+from simtree.representation import MarginalQuantiles
+
+COORDINATES = ["abs_diff", "sum", "product", "dot", "cosine", "euclidean", "manhattan"]
+TREES = 50
+# Bags of whole classes leave pairs of classes out from so many on, and bags of points pairs of points.
+LEAST_CLASSES, LEAST_POINTS = 10, 30
+# Where pairs are this many, a cell of fewer pairs than a hundred says little.
+MANY_PAIRS = 20_000
+# How much work the search of `--model auto` is, in trees of the last forest: five forests, three folds, half the pairs.
+SEARCH_TREES = 5 * 3 * SMALL.n_trees // 2
+# Pairs of the fit that comes before all others: it compiles, if that is still to be done, and finds bad data.
+FIRST_PAIRS = 2_000
+# A trial of fewer seconds is made twice: something that is compiled or read for the first time would be most of it.
+SHORT = 2.0
+
+
+class Kind(enum.StrEnum):
+    """What can be learned."""
+
+    forest = "forest"
+    tree = "tree"
+    auto = "auto"
+
+
+NAMES = {Kind.forest: "a forest", Kind.tree: "a tree", Kind.auto: "the best of several models"}
+
+
+def fit(
+    data: Data,
+    label: Label,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")] = Path("model.simtree"),
+    never_pair: NeverPair = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features",
+            metavar="COLS",
+            help="Columns to learn from, with commas between, or shell patterns such as 'H*'; by default all other columns.",
+        ),
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", metavar="COLS", help="Columns to leave out.")] = None,
+    model: Annotated[
+        Kind,
+        typer.Option(
+            "--model",
+            metavar="forest/tree/auto",
+            help="A forest, accurate as it is; one tree, that can be read; or auto, which compares representations, forests "
+            "and plain distances, and takes longer.",
+        ),
+    ] = Kind.forest,
+    trees: Annotated[
+        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({TREES}).")
+    ] = None,
+    seed: Seed = 0,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Learn a similarity from labelled samples.
+
+    Writes a model file; says in advance how long it will take, from a small trial on the same data.
+    """
+    with one_sentence():
+        if model is not Kind.forest and trees is not None:
+            raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
+        check_writable("--out", out.parent, out)
+        found = read_samples(data)
+        y, apart, pairs = labelled_pairs(found, label, never_pair)
+        others = [label] if never_pair is None else [label, never_pair]
+        names = choose_features(found, features or [], drop or [], others)
+        _tell_unnamed(found, names)
+        X = found.numbers(names, can_drop=True)
+        learner = _learner(model, pairs, trees or TREES, seed, n_jobs)
+        what = f"{len(X):,} rows with {len(np.unique(pairs.classes)):,} values of {label}, {len(names):,} features"
+        expected = _trial(learner, X, y, apart)
+        say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
+        start = time.perf_counter()
+        learner.fit(X, y, never_pair=apart)
+        seconds = time.perf_counter() - start
+        learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
+        learner.save(out)
+    result = {
+        "model": str(out),
+        "class": type(learner).__name__,
+        "data": str(data),
+        "n_rows": len(X),
+        "label": label,
+        "n_identities": len(np.unique(pairs.classes)),
+        "never_pair": never_pair,
+        "features": names,
+        "n_pairs": pairs.n_pairs,
+        "seed": seed,
+        "chosen": getattr(learner, "best_name_", None),
+        "left_out": {True: "classes", False: "rows", None: None}[getattr(learner, "open_set_", None)],
+        "oob_auc": getattr(learner, "oob_score_", None),
+        "oob_unit": getattr(learner, "bag", None) if hasattr(learner, "oob_score_") else None,
+        "threshold": learner.threshold_,
+        "expected_seconds": expected,
+        "seconds": seconds,
+        "bytes": out.stat().st_size,
+    }
+    show_json(result) if as_json else show(*_lines(result, what))
+
+
+def _learner(kind: Kind, pairs: PairSampler, trees: int, seed: int, n_jobs: int) -> Any:
+    """What is fitted, with what is known to do well on many data."""
+    # From this many on they are taken for people, and those to come for others.
+    people = int(pairs.classes.max()) + 1 >= LEAST_CLASSES
+    if kind is Kind.auto:
+        return AutoSimilarity(open_set=people, n_jobs=n_jobs, random_state=seed, verbose=1)
+    least = 100 if pairs.n_pairs >= MANY_PAIRS else 2
+    if kind is Kind.tree:
+        return SimilarityTree(min_pairs_split=least, n_jobs=n_jobs, random_state=seed)
+    enough = pairs.n_points >= LEAST_POINTS
+    return SimilarityForest(
+        n_estimators=trees,
+        representation=MarginalQuantiles(),
+        coordinates=COORDINATES,
+        min_pairs_split=least,
+        bag="classes" if people else "points",
+        bootstrap=enough,
+        oob_score=enough and trees >= TREES // 2,
+        n_jobs=n_jobs,
+        random_state=seed,
+        verbose=1,
+    )
+
+
+def _trial(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) -> float:
+    """Seconds that the fit will take: what a few trees took, times how many there will be."""
+    workers = effective_n_jobs(learner.n_jobs)
+    if isinstance(learner, SimilarityTree):
+        whole, small = learner.n_pairs or FIRST_PAIRS, FIRST_PAIRS
+        first = trial = clone(learner).set_params(n_pairs=small)
+        times = min(whole, PairSampler(y, never_pair=apart).n_pairs) / small
+    else:
+        forest = learner if isinstance(learner, SimilarityForest) else SimilarityForest(n_jobs=learner.n_jobs, random_state=0)
+        n_all = forest.n_estimators if forest is learner else SEARCH_TREES + TREES
+        trial = clone(forest).set_params(n_estimators=min(workers, n_all), oob_score=False, verbose=0)
+        first = clone(trial).set_params(n_pairs=FIRST_PAIRS)
+        times = n_all / trial.n_estimators
+    first.fit(X, y, never_pair=apart)
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        trial.fit(X, y, never_pair=apart)
+        return time.perf_counter() - start
+
+    taken = seconds()
+    return max(1.0, times) * (min(taken, seconds()) if taken < SHORT else taken)
+
+
+def _tell_unnamed(found: Table, names: list[str]) -> None:
+    left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
+    if left:
+        say(f"{found.path.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+def _lines(result: dict[str, Any], what: str) -> list[Any]:
+    rows = table(f"{result['model']}: {result['class']}", "what", "value")
+    rows.add_row("learned from", what)
+    rows.add_row("features", some_names(result["features"]))
+    if result["never_pair"]:
+        rows.add_row("never paired", f"rows that share {result['never_pair']}")
+    if result["chosen"]:
+        unit = f"whole values of {result['label']}" if result["left_out"] == "classes" else "rows"
+        rows.add_row("chosen", f"{result['chosen']}, judged on {unit} left out")
+    if result["oob_auc"] is not None:
+        unit = result["label"] if result["oob_unit"] == "classes" else "row"
+        judged = f"each pair judged by the few trees that saw neither {unit}"
+        rows.add_row("AUC out of bag", f"{result['oob_auc']:.3f}, {judged}")
+    elif result["class"] == "SimilarityForest":
+        rows.add_row("AUC out of bag", "none: too few trees or rows")
+    rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` finds one with a guarantee")
+    rows.add_row("file", f"{result['bytes'] / 1e6:.1f} MB, no row of the data in it")
+    rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")
+    return [rows]

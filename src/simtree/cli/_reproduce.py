@@ -1,0 +1,101 @@
+"""``simtree reproduce``: the experiments of the paper, one command each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simtree.cli._common import Jobs, Seed, check_pictures, check_writable, command_line, one_sentence
+from simtree.experiments._results import Order
+
+app = typer.Typer(help="Run an experiment of the paper and set it beside what the paper prints.", no_args_is_help=True)
+
+
+Runs = Annotated[int, typer.Option("--runs", min=1, help="How often what is random is repeated.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the results.", file_okay=False)]
+
+RESULTS = Path("results")
+
+
+def _carry_out(name: str, run: Callable[[Order], None], *, runs: int, seed: int, n_jobs: int, out: Path) -> None:
+    """Run an experiment, show its tables and name its files; what goes wrong is one sentence."""
+    folder = out.expanduser()
+    kept = f"Interrupted. Finished runs are kept in {out}; the same command goes on from there."
+    with one_sentence(interrupted=kept):
+        check_pictures()
+        check_writable("--out", folder)
+        run(Order(folder, runs, seed, n_jobs, command_line()))
+        shown = (folder / f"{name}.md").read_text(encoding="utf-8")
+    typer.echo(shown)
+    typer.echo("Written: " + ", ".join(str(file) for file in sorted(folder.glob(f"{name}[._]*"))))
+
+
+@app.command()
+def table1(
+    extended: Annotated[
+        bool,
+        typer.Option(
+            "--extended",
+            help="Also a pruned tree, a forest and the best depth on all rows; a third to half an hour more on two cores.",
+        ),
+    ] = False,
+    runs: Runs = 400,
+    seed: Seed = 0,
+    n_jobs: Jobs = -1,
+    out: Out = RESULTS,
+) -> None:
+    """Table 1: distances to the optimal ROC curve of random tree laws, twelve rows."""
+    from simtree.experiments import _table1 as table1
+
+    _carry_out("table1", partial(table1.run, extended=extended), runs=runs, seed=seed, n_jobs=n_jobs, out=out)
+
+
+@app.command()
+def mnist(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of MNIST's idx files; else that of SIMTREE_DATA, else OpenML.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the size, in about two minutes.")] = False,
+    runs: Runs = 1,
+    seed: Seed = 0,
+    n_jobs: Jobs = -1,
+    out: Out = RESULTS,
+) -> None:
+    """MNIST: forests beside LMNN and a neural network."""
+    from simtree.experiments import _mnist as mnist
+
+    name = "mnist_quick" if quick else "mnist"
+    _carry_out(name, partial(mnist.run, folder=data, quick=quick), runs=runs, seed=seed, n_jobs=n_jobs, out=out)
+
+
+@app.command()
+def figures(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESULTS) -> None:
+    """Figures: regions on the unit square, a symmetric split, a tree of depth 3, the knots of its curve."""
+    from simtree.experiments import _figures as figures
+
+    _carry_out("figures", figures.run, runs=runs, seed=seed, n_jobs=n_jobs, out=out)
+
+
+@app.command()
+def lemma(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESULTS) -> None:
+    """Lemma 1: what the paper's f cannot see with two features, and what repairs it."""
+    from simtree.experiments import _lemma as lemma
+
+    _carry_out("lemma", lemma.run, runs=runs, seed=seed, n_jobs=n_jobs, out=out)
+
+
+@app.command()
+def page(
+    results: Annotated[Path, typer.Option("--results", help="Folder of the JSON results and pictures.")] = Path("docs/results"),
+    out: Annotated[Path, typer.Option("--out", help="The page to write.", dir_okay=False)] = Path("docs/reproduction.md"),
+) -> None:
+    """Make the page that shows all results beside the paper's, from the JSON files of the experiments."""
+    from simtree.experiments._page import write_page
+
+    with one_sentence():
+        write_page(results, out)
+    typer.echo(f"Written: {out}")

@@ -1,0 +1,189 @@
+"""``simtree score``: scores of the pairs in a file, as a stream."""
+
+from __future__ import annotations
+
+import enum
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+import typer
+from numpy.typing import NDArray
+
+from simtree._utils.files import opened_atomically
+from simtree.cli._common import Jobs, Model, check_writable, one_sentence, say, scoring_bar
+from simtree.cli._models import cores, load_model, points_of
+from simtree.cli._tables import Table, read_samples, stream_table
+from simtree.evaluation._score_files import Comparison, score_lines
+
+# Parts of the pairs: their rows; for each pair and side whose sample it is and which, if that was asked for; their scores.
+Scored = Iterator[tuple[pd.DataFrame, NDArray[Any] | None, NDArray[np.float64]]]
+SIDES = "_1", "_2"
+
+
+class Format(enum.StrEnum):
+    """How scores are written."""
+
+    csv = "csv"
+    four = "4column"
+    five = "5column"
+
+
+def score(
+    model: Model,
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PAIRS",
+            help="Table with one row a pair (- for CSV from standard input). With DATA its first two columns are row numbers "
+            "of DATA, counted from 0, or values of its --id column. Without, it holds the features of both: NAME_1 and NAME_2.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="Table of the samples that PAIRS refers to.", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="PAIRS has values of this column of DATA, not row numbers.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="The two columns of PAIRS that name the samples.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="COL", help="Column of DATA that says whose sample a row is, so that scores can be evaluated."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write; by default standard output.")
+    ] = None,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            metavar="csv/4column/5column",
+            help="CSV, with the columns of PAIRS and whether a pair is accepted; or bob's four or five columns.",
+        ),
+    ] = Format.csv,
+    n_jobs: Jobs = -1,
+) -> None:
+    """Score the pairs of a file, however long: pairs are read, scored and written part by part."""
+    with one_sentence(interrupted="Interrupted. Scores that were not written to --out are lost."):
+        if form is not Format.csv and (data is None or label is None):
+            raise typer.BadParameter(f"--format {form.value} names the people of each pair: give DATA and --label COL.")
+        if data is None and (key is not None or columns is not None):
+            raise typer.BadParameter("--id and --columns say how PAIRS refers to DATA: give DATA too.")
+        learned = load_model(model)
+        if out is not None:
+            check_writable("--out", out.parent, out)
+        n_done = 0
+
+        def scored() -> Scored:
+            nonlocal n_done
+            for part in _scored(learned, pairs) if data is None else _scored_rows(learned, pairs, data, key, columns, label):
+                yield part
+                n_done += len(part[2])
+
+        texts = _csv(scored(), learned.threshold_) if form is Format.csv else score_lines(_comparisons(scored()), form.value)
+        with _output(out) as stream, cores(learned, n_jobs), scoring_bar("scoring pairs", None):
+            for text in texts:
+                stream.write(text.encode())
+        if out is not None:
+            say(f"Written: {n_done:,} scores to {out}")
+
+
+def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
+    """Pairs of rows of a table, scored part by part."""
+    found = read_samples(data, [name for name in (label, key) if name is not None])
+    people = None if label is None else found.labels(label, "--label")
+    points = points_of(learned, found, [name for name in (label, key) if name is not None])
+    keys = None if key is None else found.labels(key, "--id")
+    places = None if keys is None else _places(found, str(key), keys)
+    for part in stream_table(pairs, as_text=key is not None):
+        rows = np.column_stack([_rows(part, column, places, found) for column in _columns(part, columns)])
+        named = None
+        if people is not None:
+            samples = rows if keys is None else keys[rows]
+            named = np.stack([people[rows].astype(str), samples.astype(str)], axis=2)
+        yield part.frame, named, learned.pair_score(rows, points)
+
+
+def _scored(learned: Any, pairs: Path) -> Scored:
+    """Pairs that hold the features of both samples, scored part by part."""
+    names = getattr(learned, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            "the model was fitted without names of features, which PAIRS would refer to; give DATA and row numbers."
+        )
+    for part in stream_table(pairs):
+        sides = [part.numbers([part.check_column(f"{name}{side}", "the model") for name in names]).to_numpy() for side in SIDES]
+        yield part.frame, None, learned.pair_score(np.stack(sides, axis=1))
+
+
+def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
+    # As text, for the file may hold numbers where PAIRS holds words.
+    texts = keys.astype(str)
+    places = {value: row for row, value in enumerate(texts.tolist())}
+    if len(places) < len(keys):
+        values, counts = np.unique(texts, return_counts=True)
+        raise ValueError(
+            f"{found.path.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
+            "--id must tell rows apart."
+        )
+    return places
+
+
+def _columns(part: Table, columns: str | None) -> list[str]:
+    if columns is None:
+        names = [str(name) for name in part.frame.columns[:2]]
+    else:
+        names = [part.check_column(name.strip(), "--columns") for name in columns.split(",")]
+    if len(names) != 2:
+        raise ValueError(f"{part.path.name} must have two columns that name the samples of each pair, not {len(names)}.")
+    return names
+
+
+def _rows(part: Table, column: str, places: dict[str, int] | None, found: Table) -> NDArray[np.int64]:
+    if places is None:
+        return part.rows_of(column, "PAIRS", len(found), found.path.name)
+    return part.places_of(column, "PAIRS", places, found.path.name)
+
+
+def _csv(scored: Scored, threshold: float) -> Iterator[str]:
+    """Text of CSV: the columns of the pairs and ours."""
+    first = True
+    for part, named, scores in scored:
+        columns: dict[str, Any] = {}
+        if named is not None:
+            places = {"claimed_id": (0, 0), "model_label": (0, 1), "real_id": (1, 0), "probe_label": (1, 1)}
+            columns |= {name: named[:, side, what] for name, (side, what) in places.items()}
+        columns |= {"score": scores, "accepted": (scores >= threshold).astype(np.int8)}
+        yield str(part.assign(**columns).to_csv(index=False, header=first, lineterminator="\n"))
+        first = False
+
+
+def _comparisons(scored: Scored) -> Iterator[Comparison]:
+    """The same as comparisons, one by one."""
+    for _, named, scores in scored:
+        assert named is not None
+        (claimed, model_label), (real, probe) = named[:, 0].T.tolist(), named[:, 1].T.tolist()
+        yield from map(Comparison, claimed, real, probe, scores.tolist(), model_label)
+
+
+@contextmanager
+def _output(out: Path | None) -> Iterator[BinaryIO]:
+    """A file that appears when it is whole, or standard output."""
+    if out is not None:
+        with opened_atomically(out) as stream:
+            yield stream
+        return
+    sys.stdout.flush()
+    stream = getattr(sys.stdout, "buffer", None) or io.BytesIO()
+    yield stream
+    stream.flush()

@@ -1,0 +1,118 @@
+"""``simtree show``: what is in a model file."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from simtree.cli._common import Json, Model, one_sentence, show, show_json, table
+from simtree.cli._models import load_model
+
+
+def show_model(
+    model: Model,
+    rules: Annotated[
+        int | None, typer.Option("--rules", min=1, metavar="DEPTH", help="Also print a tree as rules, down to this depth.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what is in a model file: what was learned, from which features, and where its threshold lies."""
+    with one_sentence():
+        learned = load_model(model)
+        described = describe(learned)
+        text = None if rules is None else _rules(learned, rules)
+        described = {"model": str(model), "bytes": model.stat().st_size, **described}
+    if as_json:
+        show_json({**described, "rules": text})
+        return
+    show(*_tables(described))
+    if text is not None:
+        show(text)
+
+
+def describe(learned: Any) -> dict[str, Any]:
+    """What a person may want to know of a model."""
+    inner = getattr(learned, "best_estimator_", learned)
+    names = getattr(learned, "feature_names_in_", None)
+    trees = inner._trees() if hasattr(inner, "_trees") else []
+    report = getattr(learned, "threshold_report_", None)
+    calibration = getattr(learned, "calibration_", None)
+    return {
+        "class": type(learned).__name__,
+        "chosen": getattr(learned, "best_name_", None),
+        "parameters": _changed(inner),
+        "n_features": int(learned.n_features_in_),
+        "features": None if names is None else [str(name) for name in names],
+        "n_trees": len(trees),
+        "n_cells": int(sum(np.count_nonzero(tree.cells.inside < 0) for tree in trees)),
+        "training_auc": float(inner.auc_) if trees else None,
+        "oob_auc": float(inner.oob_roc_.auc()) if hasattr(inner, "oob_roc_") else None,
+        "threshold": float(learned.threshold_),
+        "threshold_report": None if report is None else report.to_dict(),
+        "probabilities": None if calibration is None else str(calibration),
+        "importances": _importances(inner),
+    }
+
+
+def _changed(learned: Any) -> dict[str, str]:
+    """The parameters that are not as they are by default."""
+    usual = {name: repr(parameter.default) for name, parameter in inspect.signature(type(learned)).parameters.items()}
+    return {name: repr(value) for name, value in learned.get_params(deep=False).items() if repr(value) != usual[name]}
+
+
+def _importances(learned: Any) -> dict[str, float] | None:
+    """Shares of the features in what was learned, greatest first, by their names in the model."""
+    if not hasattr(learned, "_trees"):
+        return None
+    shares = learned.feature_importances_
+    names = learned._names(None)
+    order = np.argsort(-shares, kind="stable")
+    return {str(names[j]) if names is not None else f"x{j}": float(shares[j]) for j in order}
+
+
+def _rules(learned: Any, depth: int) -> str:
+    inner = getattr(learned, "best_estimator_", learned)
+    if not hasattr(inner, "export_text"):
+        raise ValueError(
+            f"--rules {depth}: {type(inner).__name__} is not one tree, whose rules could be read; fit --model tree."
+        )
+    return str(inner.export_text(max_depth=depth))
+
+
+def _tables(described: dict[str, Any]) -> list[Any]:
+    rows = table(f"{described['model']}: {described['class']}, {described['bytes'] / 1e6:.1f} MB", "what", "value")
+    if described["chosen"]:
+        rows.add_row("chosen", described["chosen"])
+    if described["n_trees"]:
+        rows.add_row("trees", f"{described['n_trees']:,}, with {described['n_cells']:,} terminal cells")
+        rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")
+    if described["oob_auc"] is not None:
+        rows.add_row("AUC out of bag", f"{described['oob_auc']:.4f}")
+    rows.add_row("features", _shortened(described["features"], described["n_features"]))
+    for name, value in described["parameters"].items():
+        rows.add_row(name, value)
+    report = described["threshold_report"]
+    promise = "no promise; see `simtree calibrate`"
+    if report is not None and report["max_fpr"] is not None:
+        sure = f"{100 * report['confidence']:g} % confidence, from {report['n_identities']:,} identities"
+        promise = f"FPR <= {report['max_fpr']:g} with {sure}"
+    rows.add_row("threshold", f"{described['threshold']:.6g}: {promise}")
+    if described["probabilities"]:
+        rows.add_row("probabilities", described["probabilities"])
+    shown = [rows]
+    if described["importances"]:
+        top = list(described["importances"].items())[:10]
+        shares = table("Features by their share in the AUC gained", "feature", ">share")
+        for name, share in top:
+            shares.add_row(name, f"{share:.3f}")
+        shown.append(shares)
+    return shown
+
+
+def _shortened(names: list[str] | None, n: int, most: int = 6) -> str:
+    if names is None:
+        return f"{n:,}, without names"
+    return f"{n:,}: {', '.join(names[:most])}{' ...' if n > most else ''}"

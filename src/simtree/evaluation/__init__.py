@@ -1,0 +1,37 @@
+"""Evaluation of scores: metrics with confidence intervals, thresholds with a guarantee, calibration, score files."""
+
+from simtree.evaluation._calibration import Calibration
+from simtree.evaluation._evaluate import (
+    Band,
+    Estimate,
+    Evaluation,
+    GroupRates,
+    OperatingPoint,
+    evaluate,
+    evaluate_scores,
+)
+from simtree.evaluation._intervals import point_intervals, tally_pairs, upper_bound, wilson_interval
+from simtree.evaluation._score_files import Comparison, ScoreTable, iterate_scores, read_scores, write_scores
+from simtree.evaluation._thresholds import ThresholdReport, n_identities_for
+
+__all__ = [
+    "Band",
+    "Calibration",
+    "Comparison",
+    "Estimate",
+    "Evaluation",
+    "GroupRates",
+    "OperatingPoint",
+    "ScoreTable",
+    "ThresholdReport",
+    "evaluate",
+    "evaluate_scores",
+    "iterate_scores",
+    "n_identities_for",
+    "point_intervals",
+    "read_scores",
+    "tally_pairs",
+    "upper_bound",
+    "wilson_interval",
+    "write_scores",
+]

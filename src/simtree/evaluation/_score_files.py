@@ -1,0 +1,266 @@
+"""Score files: comparisons and their scores as text, in bob's formats of 4 and 5 columns and as CSV.
+
+A comparison has a claimed identity (whose model it is), a real identity (whose probe it is), labels of the model and of the
+probe, and a score. It is a same pair iff the two identities are equal. One line a comparison:
+
+    4 columns    claimed_id real_id probe_label score
+    5 columns    claimed_id model_label real_id probe_label score
+    CSV          the same names as header, in any order; model_label may be missing, other columns are passed over
+
+Columns of the first two are separated by blanks; empty lines and those that begin with ``#`` are passed over. Files are read
+and written line by line: what is held in memory is two numbers and a score for each comparison, and each identity once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._utils.files import opened_atomically
+from simtree._utils.validation import check_choice
+
+FOUR, FIVE, CSV = "4column", "5column", "csv"
+FORMATS = (FOUR, FIVE, CSV)
+COLUMNS = {
+    FOUR: ("claimed_id", "real_id", "probe_label", "score"),
+    FIVE: ("claimed_id", "model_label", "real_id", "probe_label", "score"),
+}
+
+
+class Comparison(NamedTuple):
+    """One line of a score file.
+
+    Examples
+    --------
+    >>> Comparison("ann", "ann", "ann/3", 1.5).same
+    True
+    """
+
+    claimed_id: str
+    real_id: str
+    probe_label: str
+    score: float
+    model_label: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the probe is of whom it is claimed to be."""
+        return self.claimed_id == self.real_id
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """The comparisons of a file, ready for `simtree.evaluate_scores`.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_pairs,)
+        Larger for more alike.
+    same : ndarray of shape (n_pairs,)
+        Whether each is a same pair.
+    identities : ndarray of shape (n_pairs, 2)
+        Whom the model and the probe of each belong to, as numbers of ``names``.
+    names : list of str
+        The identities.
+    """
+
+    scores: NDArray[np.float64]
+    same: NDArray[np.bool_]
+    identities: NDArray[np.int32]
+    names: list[str]
+
+
+def read_scores(path: str | os.PathLike[str], *, format: str | None = None) -> ScoreTable:
+    """Read a score file as arrays.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    format : {"4column", "5column", "csv"}, optional
+        By default CSV for names that end in .csv, and otherwise by the number of columns of the first line.
+
+    Returns
+    -------
+    ScoreTable
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from simtree import evaluate_scores
+    >>> lines = [Comparison("ann", "ann", "ann/1", 0.9), Comparison("ann", "bob", "bob/1", 0.2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n = write_scores(f"{folder}/scores.txt", lines, format="4column")
+    ...     table = read_scores(f"{folder}/scores.txt")
+    >>> evaluate_scores(table.scores, table.same, identities=table.identities).auc.value
+    1.0
+    """
+    scores, identities = array("d"), array("i")
+    numbers: dict[str, int] = {}
+    for comparison in iterate_scores(path, format=format):
+        scores.append(comparison.score)
+        identities.append(numbers.setdefault(comparison.claimed_id, len(numbers)))
+        identities.append(numbers.setdefault(comparison.real_id, len(numbers)))
+    pairs = np.array(identities, dtype=np.int32).reshape(-1, 2)
+    return ScoreTable(np.array(scores, dtype=np.float64), pairs[:, 0] == pairs[:, 1], pairs, list(numbers))
+
+
+def iterate_scores(path: str | os.PathLike[str], *, format: str | None = None) -> Iterator[Comparison]:
+    """The lines of a score file, one by one; takes what `read_scores` takes.
+
+    Raises
+    ------
+    ValueError
+        For the first line that cannot be read, with its number.
+    """
+    file = Path(path)
+    kind = _format(file, format)
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        yield from _csv_lines(file.name, stream) if kind == CSV else _plain_lines(file.name, stream, kind)
+
+
+def write_scores(path: str | os.PathLike[str], comparisons: Iterable[Comparison], *, format: str | None = None) -> int:
+    """Write a score file, line by line, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    comparisons : iterable of Comparison
+        They may be made while they are written.
+    format : {"4column", "5column", "csv"}, optional
+        By default CSV for names that end in .csv, and 5 columns otherwise. With 4 columns, labels of models are left out.
+
+    Returns
+    -------
+    int
+        How many lines were written.
+    """
+    file = Path(path)
+    kind = _format(file, format) or FIVE
+    number = 0
+
+    def counted() -> Iterator[Comparison]:
+        nonlocal number
+        for comparison in comparisons:
+            number += 1
+            yield comparison
+
+    with opened_atomically(file) as stream:
+        for line in score_lines(counted(), kind):
+            stream.write(line.encode())
+    return number
+
+
+def score_lines(comparisons: Iterable[Comparison], format: str) -> Iterator[str]:
+    """The lines of a score file, that of the header of CSV among them.
+
+    Examples
+    --------
+    >>> list(score_lines([Comparison("ann", "bob", "bob/1", 0.25, "ann/1")], "5column"))
+    ['ann ann/1 bob bob/1 0.25\\n']
+    """
+    columns = COLUMNS[FOUR if check_choice("format", format, FORMATS) == FOUR else FIVE]
+    if format == CSV:
+        yield _csv_line(columns)
+    for number, comparison in enumerate(comparisons, start=1):
+        entries = [getattr(comparison, column) for column in columns[:-1]]
+        if not math.isfinite(comparison.score):
+            raise ValueError(f"comparison {number} has the score {comparison.score!r}; leave out what could not be compared.")
+        if format == CSV:
+            yield _csv_line([*entries, float(comparison.score)])
+            continue
+        for column, entry in zip(columns, entries, strict=False):
+            if not entry or entry.split() != [entry] or (column == columns[0] and entry.startswith("#")):
+                raise ValueError(
+                    f"comparison {number} has {column}={entry!r}, which cannot stand in a file whose columns are separated "
+                    "by blanks; rename it, or write CSV."
+                )
+        yield " ".join([*entries, repr(float(comparison.score))]) + "\n"
+
+
+def _csv_line(entries: Sequence[object]) -> str:
+    """Entries as a line of CSV, those in quotes that need it."""
+    line = io.StringIO(newline="")
+    csv.writer(line).writerow(entries)
+    # Not by lineterminator="\n": a cell that holds \r would then stand without quotes.
+    return line.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _format(file: Path, format: str | None) -> str | None:
+    """The format that was asked for, or that the name tells."""
+    if format is not None:
+        return str(check_choice("format", format, FORMATS))
+    return CSV if file.suffix.lower() == ".csv" else None
+
+
+def _plain_lines(name: str, stream: TextIO, kind: str | None) -> Iterator[Comparison]:
+    """Lines with columns that are separated by blanks."""
+    for number, line in enumerate(stream, start=1):
+        entries = line.split()
+        if not entries or entries[0].startswith("#"):
+            continue
+        if kind is None:
+            if len(entries) not in (4, 5):
+                raise ValueError(
+                    f"{name}, line {number}: {len(entries)} columns; a score file has 4 or 5, or is CSV (format='csv')."
+                )
+            kind = FOUR if len(entries) == 4 else FIVE
+        if len(entries) != len(COLUMNS[kind]):
+            raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(COLUMNS[kind])}; mend this line.")
+        yield _comparison(name, number, entries, PLACES[kind])
+
+
+def _csv_lines(name: str, stream: TextIO) -> Iterator[Comparison]:
+    """Lines of a CSV file."""
+    reader = csv.reader(stream, strict=True)
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        missing = [column for column in COLUMNS[FOUR] if header.count(column) != 1]
+        if missing or header.count("model_label") > 1:
+            wanted = ", ".join(COLUMNS[FOUR])
+            raise ValueError(
+                f"{name}, line 1: the header {header} lacks {missing or ['model_label']} once; it must have {wanted}."
+            )
+        places = _places(header)
+        for entries in reader:
+            if not entries:
+                continue
+            if len(entries) != len(header):
+                number = reader.line_num
+                raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(header)}; mend this line.")
+            yield _comparison(name, reader.line_num, entries, places)
+    except csv.Error as error:
+        raise ValueError(f"{name}, line {reader.line_num}: no CSV ({error}); mend this line.") from None
+
+
+def _places(columns: Sequence[str]) -> list[int | None]:
+    """Where the fields of a Comparison stand, in their order."""
+    return [columns.index(field) if field in columns else None for field in Comparison._fields]
+
+
+PLACES = {kind: _places(columns) for kind, columns in COLUMNS.items()}
+
+
+def _comparison(name: str, number: int, entries: Sequence[str], places: Sequence[int | None]) -> Comparison:
+    """A line whose fields stand in these places."""
+    claimed, real, probe, score, model = ("" if place is None else entries[place] for place in places)
+    try:
+        value = float(score)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(
+            f"{name}, line {number}: the score {score!r} is no finite number; leave out what could not be compared."
+        )
+    return Comparison(claimed, real, probe, value, model)

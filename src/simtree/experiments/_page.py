@@ -1,0 +1,48 @@
+"""The page that shows the results of all experiments beside the paper's, made from their JSON files alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from simtree._utils.files import write_atomically
+from simtree.experiments import _figures as figures
+from simtree.experiments import _lemma as lemma
+from simtree.experiments import _mnist as mnist
+from simtree.experiments import _table1 as table1
+
+SECTIONS = {"table1": table1.section, "mnist": mnist.section, "figures": figures.section, "lemma": lemma.section}
+
+HEAD = """# The paper's experiments, reproduced
+
+Clémençon and Vogel, *On Tree-based Methods for Similarity Learning* (2019): its table, its curves on MNIST, its figures, and
+a look at its first lemma. One command makes each section, and the section names it; `simtree reproduce page` made this page
+from the JSON files in [{folder}]({folder}), which hold every run, seeds and versions."""
+
+
+def make_page(results: Path, *, folder: str) -> str:
+    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+    parts = [HEAD.format(folder=folder)]
+    for name, section in SECTIONS.items():
+        file = results / f"{name}.json"
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} is not there; make it with: simtree reproduce {name} --out {results}")
+        try:
+            result = json.loads(file.read_text(encoding="utf-8"))
+            text = section(result)
+            made_with = ", ".join(f"{package} {version}" for package, version in result["versions"].items())
+            cores = result["machine"]["cores"]
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{file} is not a result of this version; make it again with: simtree reproduce {name} --out {results}"
+            ) from error
+        parts.append(re.sub(rf"\]\(({name}\w*\.png)\)", rf"]({folder}/\1)", text))
+        parts.append(f"*Made with {made_with}; {cores} cores.*")
+    return "\n\n".join(parts) + "\n"
+
+
+def write_page(results: Path, out: Path) -> None:
+    """Write the page made from a folder of results."""
+    write_atomically(out, make_page(results, folder=Path(os.path.relpath(results, out.parent)).as_posix()))

@@ -1,0 +1,1 @@
+"""Growing: TreeRank, the bags of a forest, and cross-validation."""

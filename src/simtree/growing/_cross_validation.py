@@ -1,0 +1,74 @@
+"""Cross-validation over observations: folds of points or of whole classes, and the pruning penalty they choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from simtree._utils.folds import assign_folds
+from simtree.growing._grower import Recipe
+from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.trees._pruning import PruningPath, held_out_aucs, held_out_gains
+
+
+def fold_numbers(
+    units: NDArray[np.int64], source: IndexPairs | PairSampler, n_folds: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The fold of each point: points of one unit share it, and each class has its share of each fold if units are points."""
+    n_units = int(units.max()) + 1
+    if n_units < n_folds:
+        raise ValueError(f"cv={n_folds!r} is more than the {n_units} groups there are; make fewer folds.")
+    classes = source.classes if isinstance(source, PairSampler) and n_units == len(units) else None
+    return assign_folds(n_units, n_folds, rng, classes)[units]
+
+
+def choose_penalty(
+    recipe: Recipe,
+    points: NDArray[Any],
+    source: IndexPairs | PairSampler,
+    folds: NDArray[np.int64],
+    path: PruningPath,
+    rng: np.random.Generator,
+    *,
+    n_jobs: int | None,
+) -> float:
+    """The penalty whose subtrees have the highest mean AUC on the pairs of the points left out; the largest among equals.
+
+    The candidates stand for the subtrees of ``path``: geometric means of neighbouring penalties.
+    """
+    candidates = np.append(np.sqrt(path.penalties[:-1] * path.penalties[1:]), path.penalties[-1])
+    seeds = rng.integers(2**63, size=int(folds.max()) + 1)
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_fold_aucs)(recipe, points, source, folds != fold, candidates, int(seed)) for fold, seed in enumerate(seeds)
+    )
+    aucs = [fold for fold in found if fold is not None]
+    if not aucs:
+        raise ValueError(
+            f"prune='cv': none of the {len(seeds)} folds leaves pairs of both kinds on both sides; make fewer folds (cv)."
+        )
+    means = np.mean(aucs, axis=0)
+    # Sums of the same gains in another order differ by rounding.
+    return float(candidates[means >= means.max() - 1e-12].max())
+
+
+def _fold_aucs(
+    recipe: Recipe,
+    points: NDArray[Any],
+    source: IndexPairs | PairSampler,
+    train: NDArray[np.bool_],
+    candidates: NDArray[np.float64],
+    seed: int,
+) -> NDArray[np.float64] | None:
+    """AUC on the pairs of the points left out, of the subtrees grown on the others; None if a side lacks pairs of a kind."""
+    rng = np.random.default_rng(seed)
+    seen, left_out = source.among(train), source.among(~train)
+    if seen is None or left_out is None:
+        return None
+    tree = recipe.grow(points, recipe.draw(seen, rng), rng)
+    held_out = recipe.draw(left_out, rng)
+    gains = held_out_gains(tree, PointPairs(points, points, held_out.first, held_out.second), held_out.same)
+    return held_out_aucs(tree, gains, candidates)

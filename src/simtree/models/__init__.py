@@ -1,0 +1,21 @@
+"""Similarity models: tree, forest, Gaussian, distance, voting, automatic choice; and `load`."""
+
+from simtree.models._auto import AutoSimilarity
+from simtree.models._base import Similarity
+from simtree.models._distance import DistanceSimilarity
+from simtree.models._forest import SimilarityForest
+from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._load import load
+from simtree.models._tree import SimilarityTree
+from simtree.models._voting import VotingSimilarity
+
+__all__ = [
+    "AutoSimilarity",
+    "DistanceSimilarity",
+    "GaussianSimilarity",
+    "Similarity",
+    "SimilarityForest",
+    "SimilarityTree",
+    "VotingSimilarity",
+    "load",
+]

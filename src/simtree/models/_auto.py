@@ -1,0 +1,365 @@
+"""AutoSimilarity: a similarity without knobs, chosen by cross-validation among forests, ratios, votes and plain distances."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from simtree._kernels.compilation import announced_compilation
+from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree._utils.validation import check_integer, check_n_jobs, check_real
+from simtree.growing._cross_validation import fold_numbers
+from simtree.metrics import tpr_at_fpr
+from simtree.models._base import Similarity
+from simtree.models._distance import DistanceSimilarity
+from simtree.models._forest import SimilarityForest
+from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._voting import VotingSimilarity
+from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._sampling import PairSampler
+from simtree.representation import (
+    ForestPosterior,
+    KernelDiscriminant,
+    MarginalQuantiles,
+    WithinClassWhitening,
+)
+from simtree.trees._explanation import Explanation
+from simtree.trees._rank_tree import RankTree
+
+F = ["abs_diff", "sum"]
+WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
+# With more classes than this, those of tomorrow are taken for others than those of today. A mistake in this direction costs
+# some accuracy; one in the other promises what new people will not keep.
+MOST_CLOSED_CLASSES = 20
+N_FOLDS = 3
+# Points and pairs that candidates are compared on.
+SEARCH_POINTS = 12_000
+VALIDATION_PAIRS = 300_000
+# A rate counts only if so many different pairs lie at that false positive rate.
+LEAST_DIFFERENT = 30
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a forest and its representation are: small to be compared, large to be used."""
+
+    n_trees: int
+    n_pairs: int
+    n_landmarks: int
+    n_extra_trees: int
+
+
+SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
+LARGE = Size(n_trees=50, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200)
+
+
+def _forest(size: Size, **parameters: Any) -> SimilarityForest:
+    return SimilarityForest(n_estimators=size.n_trees, n_pairs=size.n_pairs, min_pairs_split=100, **parameters)
+
+
+def _oblique(size: Size) -> Similarity:
+    return _forest(size, coordinates=["oblique", *WHOLE], directions="discriminant")
+
+
+def _on_f(size: Size) -> Similarity:
+    # A person with many samples would have most of the same pairs.
+    return _forest(size, coordinates=[*F, *WHOLE], same_weighting="identities")
+
+
+def _gaussian(size: Size) -> Similarity:
+    return GaussianSimilarity(representation=MarginalQuantiles())
+
+
+def _on_all(size: Size, representation: Any = None) -> Similarity:
+    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE])
+
+
+def _on_whitened(size: Size) -> Similarity:
+    return _on_all(size, make_pipeline(MarginalQuantiles(), WithinClassWhitening()))
+
+
+def _vote(size: Size) -> Similarity:
+    return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
+
+
+def _on_posterior(size: Size) -> Similarity:
+    return _on_all(size, ForestPosterior(n_estimators=size.n_extra_trees))
+
+
+def _on_landmarks(size: Size) -> Similarity:
+    return _on_all(size, KernelDiscriminant(n_landmarks=size.n_landmarks))
+
+
+#: What is tried, from the simplest on: among equals the first wins. Those marked True learn what tells known classes apart, and
+#: are tried only if classes are those of the training data.
+CANDIDATES: Mapping[str, tuple[Callable[[Size], Similarity], bool]] = {
+    "euclidean": (lambda size: DistanceSimilarity(metric="euclidean"), False),
+    "cosine": (lambda size: DistanceSimilarity(metric="cosine"), False),
+    "Gaussian likelihood ratio": (_gaussian, False),
+    "forest on f and the whole pair": (_on_f, False),
+    "forest along discriminant directions": (_oblique, False),
+    "forest on whitened points": (_on_whitened, False),
+    "vote of a likelihood ratio and two forests": (_vote, False),
+    "forest on class posteriors of extra trees": (_on_posterior, True),
+    "forest on kernel discriminants": (_on_landmarks, True),
+}
+
+
+def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
+    return lambda self: hasattr(self.best_estimator_, name)
+
+
+class AutoSimilarity(CallbackSupportMixin, Similarity):
+    """A similarity chosen by cross-validation: what to call to have no knobs to turn.
+
+    Representations, forests, a likelihood ratio, a vote and plain distances are compared, on a sample of the points, by
+    their TPR at one false positive rate; the best is fitted anew on all points, larger. A plain distance wins if nothing
+    that was learned beats it, as happens where few identities are known.
+
+    Parameters
+    ----------
+    target_fpr : float, default=1e-3
+        The false positive rate that matters. Where the data are too few to measure it, the smallest that they allow.
+    time_budget : float or None, default=None
+        Seconds after which no further candidate is tried; the last fit is not counted. The choice then depends on the machine.
+    open_set : bool or "auto", default="auto"
+        Whether the classes that will be met are others than those of the training data, as people are in verification: then
+        whole classes are left out in cross-validation. ``"auto"`` is True for more than 20 classes.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of folds, pairs and models.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    results_ : dict of ndarrays
+        The table of what was tried, best first: ``name``, ``tpr`` and ``tpr_spread`` (mean and standard deviation over folds),
+        ``auc``, ``seconds``; `pandas.DataFrame(auto.results_)` shows it.
+    best_name_ : str
+        What was chosen.
+    best_estimator_ : SimilarityForest, VotingSimilarity, GaussianSimilarity or DistanceSimilarity
+        It, fitted on all points.
+    open_set_ : bool
+        How folds were made.
+    fpr_ : float
+        The false positive rate that candidates were compared at.
+    threshold_ : float
+        As that of ``best_estimator_`` until it is set.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import AutoSimilarity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> auto = AutoSimilarity(target_fpr=0.05, time_budget=0.0, random_state=0).fit(X, y)
+    >>> auto.best_name_  # with no time to learn anything
+    'euclidean'
+    """
+
+    preprocessor = None
+    best_estimator_: Similarity
+
+    def __init__(
+        self,
+        *,
+        target_fpr: float = 1e-3,
+        time_budget: float | None = None,
+        open_set: bool | str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.target_fpr = target_fpr
+        self.time_budget = time_budget
+        self.open_set = open_set
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> Self:
+        """Choose a similarity and learn it from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+        y : array-like of shape (n_points,)
+            Their classes.
+        never_pair : array-like of shape (n_points,), optional
+            As in `SimilarityTree.fit`.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing(), announced_compilation():
+            self._check_parameters()
+            if np.ndim(X) == 3:
+                raise ValueError(
+                    "X is an array of pairs; AutoSimilarity makes folds of labelled points: give points and classes."
+                )
+            points, source = self._check_training(X, y, None, never_pair)
+            assert isinstance(source, PairSampler)
+            entropy = check_random_state(self.random_state).randint(2**31, size=4)
+            rng = np.random.default_rng(entropy)
+            n_classes = int(source.classes.max()) + 1
+            self.open_set_ = n_classes > MOST_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
+            rows = _some_rows(source.classes, self.open_set_, rng)
+            self._compare(points[rows], _sampler_of(source, rows), rng, int(entropy[0]))
+            make, _ = CANDIDATES[self.best_name_]
+            best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
+            # The caller's own X and y, so that names of features arrive.
+            self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
+            self.threshold_ = best.threshold_
+        return self
+
+    def _compare(self, points: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
+        """Try the candidates fold by fold; OUT ``results_``, ``best_name_``, ``fpr_``."""
+        folds = self._folds(points, source, rng)
+        start = time.perf_counter()
+        names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and self.open_set_)]
+        found: dict[str, list[tuple[Any, ...]]] = {}
+
+        def tried() -> Any:
+            for name in names:
+                late = self.time_budget is not None and time.perf_counter() - start > self.time_budget
+                if not late or not found:
+                    began = time.perf_counter()
+                    make, _ = CANDIDATES[name]
+                    rocs = [_held_out_roc(_seeded(make(SMALL), seed, self.n_jobs), points, *fold) for fold in folds]
+                    found[name] = [(roc, n_different, time.perf_counter() - began) for roc, n_different in rocs]
+                yield name
+
+        list(reported(tried(), self, n_steps=len(names), what="comparing candidates", verbose=self.verbose))
+        fewest = min(n_different for fold in found.values() for _, n_different, _ in fold)
+        self.fpr_ = max(self.target_fpr, LEAST_DIFFERENT / fewest)
+        rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
+        # A stable sort: among equals the simpler one, which stands before the others.
+        order = sorted(found, key=lambda name: -float(np.mean(rates[name])))
+        self.results_ = {
+            "name": np.array(order),
+            "tpr": np.array([np.mean(rates[name]) for name in order]),
+            "tpr_spread": np.array([np.std(rates[name], ddof=1) if len(folds) > 1 else np.nan for name in order]),
+            "auc": np.array([np.mean([roc.auc() for roc, *_ in found[name]]) for name in order]),
+            "seconds": np.array([found[name][-1][2] for name in order]),
+        }
+        self.best_name_ = order[0]
+
+    def _folds(self, points: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
+        """Which points are seen, their classes, and the pairs of the others that are scored, for each fold."""
+        units = source.classes if self.open_set_ else np.arange(len(points))
+        n_units = int(units.max()) + 1
+        n_folds = min(N_FOLDS, n_units // 2) if self.open_set_ else N_FOLDS
+        if n_folds < 2:
+            raise ValueError(
+                f"open_set=True leaves whole classes out, but y has {n_units}; give more classes, or open_set=False."
+            )
+        numbers = fold_numbers(units, source, n_folds, rng)
+        folds = []
+        for fold in range(n_folds):
+            left_out = source.among(numbers == fold)
+            if source.among(numbers != fold) is None or left_out is None:
+                continue
+            assert isinstance(left_out, PairSampler)
+            pairs = left_out.draw(VALIDATION_PAIRS, rng, positive_fraction=0.2)
+            folds.append((numbers != fold, source, pairs))
+        if not folds:
+            raise ValueError("no fold has pairs of both kinds on both sides; give more points of each class.")
+        return folds
+
+    def _check_parameters(self) -> None:
+        check_real("target_fpr", self.target_fpr, 0.0, 1.0, open_low=True)
+        if self.time_budget is not None:
+            check_real("time_budget", self.time_budget, 0.0, np.inf)
+        if self.open_set not in (True, False, "auto"):
+            raise ValueError(f"open_set={self.open_set!r} is unknown; give True, False or 'auto'.")
+        check_n_jobs(self.n_jobs)
+        check_integer("verbose", self.verbose, 0)
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_._document()}
+
+    def _described(self) -> dict[str, Any]:
+        return {**self._search_document(), "best_estimator": self.best_estimator_.to_dict()}
+
+    def _search_document(self) -> dict[str, Any]:
+        """What was tried, and what was found."""
+        return {
+            "results": {name: column.tolist() for name, column in self.results_.items()},
+            "best_name": self.best_name_,
+            "open_set": self.open_set_,
+            "fpr": self.fpr_,
+        }
+
+    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
+        return self.best_estimator_._ready(points)
+
+    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+        return self.best_estimator_._score_pairs(pairs)
+
+    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
+        return self.best_estimator_._mean_of_cells()
+
+    def _greatest_score(self) -> float:
+        return self.best_estimator_._greatest_score()
+
+    @available_if(_best_has("explain_pair"))
+    def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
+        """As `SimilarityForest.explain_pair`, if a forest was chosen."""
+        check_is_fitted(self)
+        explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
+        return explanation
+
+
+def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
+    """A candidate with its seeds and threads set, wherever it has such."""
+    settings: dict[str, Any] = {}
+    for name in candidate.get_params():
+        if name == "random_state" or name.endswith("__random_state"):
+            settings[name] = seed
+        elif name == "n_jobs" or name.endswith("__n_jobs"):
+            settings[name] = n_jobs
+    seeded: Similarity = clone(candidate.set_params(**settings))
+    return seeded
+
+
+def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows to compare candidates on: whole classes of an open set while there are many, points of each class otherwise."""
+    n = len(classes)
+    if n <= SEARCH_POINTS:
+        return np.arange(n)
+    n_classes = int(classes.max()) + 1
+    if open_set and n_classes > MOST_CLOSED_CLASSES:
+        order = rng.permutation(n_classes)
+        sizes = np.bincount(classes)[order]
+        kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), SEARCH_POINTS)))]
+        return np.flatnonzero(np.isin(classes, kept))
+    return np.sort(rng.choice(n, SEARCH_POINTS, replace=False))
+
+
+def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
+    """A sampler of some of the points as if there were no others."""
+    return PairSampler(source.classes[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
+
+
+def _held_out_roc(
+    candidate: Similarity, points: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
+) -> tuple[Any, int]:
+    """The curve of a candidate on pairs of points it did not see, and how many different pairs there are."""
+    known = _sampler_of(source, np.flatnonzero(seen))
+    candidate.fit(points[seen], known.classes, never_pair=known.never_pair)
+    numbers = np.column_stack([pairs.first, pairs.second])
+    return candidate._roc_on(points, pairs.same, numbers), len(pairs) - pairs.n_same

@@ -1,0 +1,420 @@
+"""SimilarityForest: a similarity learned as a forest of ranking trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from simtree._kernels.compilation import announced_compilation
+from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree._utils.validation import check_choice, check_integer, n_to_draw
+from simtree.growing._bagging import Bag, Task, out_of_bag_values
+from simtree.metrics import Roc, roc_curve, youden_threshold
+from simtree.models._tree import TreeLearner
+from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._directions import RANDOM
+from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.representation._applied import fit_representation
+from simtree.splitters import CartSplitter, Splitter
+from simtree.trees import _export as rules
+from simtree.trees._rank_tree import RankTree
+from simtree.trees._tree_files import roc_document
+
+# Pairs that all trees look at before the next ones: their rows stay near, and many of them meet at a test.
+FEW = 4096
+# Pairs that the training curve and the out-of-bag curve are made of.
+TRAINING_SAMPLE = 20_000
+OOB_PAIRS = 200_000
+
+
+class SimilarityForest(CallbackSupportMixin, TreeLearner):
+    """A similarity of two points, learned as a forest of ranking trees (Ranking Forest).
+
+    Each tree draws its own observations and, among them, its own pairs; features are drawn at random for each cell
+    (``max_features``) and for each test of the splitter (``splitter__max_features``).
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        How many trees.
+    max_depth : int or "sqrt_log", default=15
+        As in `SimilarityTree`.
+    splitter : Splitter or {"cart", "cut", "cross", "linear", "oblique", "gaussian"}, default="cart"
+        As in `SimilarityTree`, but ``"cart"`` draws a fifth of the coordinates for each test.
+    aggregation : {"llr", "mean_rank", "median_rank"}, default="llr"
+        What a tree says of a pair, and how the trees are put together: the mean of the smoothed log-likelihood ratios of its
+        terminal cells, or the mean or the median of their ranks.
+    bootstrap : bool, default=True
+        Whether each tree sees a bag of the observations. Otherwise all trees see all, and differ by their pairs and features.
+    max_samples : int, float or None, default=None
+        How many observations (float: which share) are drawn with replacement for a bag; None draws as many as there are. A bag
+        is the set of those drawn: copies never pair.
+    bag : {"points", "classes"}, default="points"
+        What is drawn: points, or whole classes. Out-of-bag figures of the first are honest for other points of the classes
+        seen in training, those of the second for classes never seen.
+    oob_score : bool, default=False
+        Whether to score pairs by the trees that saw neither of their points (or classes).
+    representation, coordinates, directions, n_directions : see `SimilarityTree`
+        Points, and the coordinates of their pairs.
+    n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
+        Pairs; ``n_pairs`` is that of one tree.
+    min_pairs_split, min_pairs_leaf, focus_fpr : see `SimilarityTree`
+        Growing.
+    refill : bool, default=False
+        Whether the second half of the trees is grown on fresh pairs that the first half finds hard: those with a score as high
+        as the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum of the two halves' averages.
+        For labelled points and ``aggregation="llr"``.
+    refill_budget : int or None, default=None
+        How many pairs are scored to find hard ones; None is 20 times ``n_pairs``.
+    max_features, max_bins, preprocessor : see `SimilarityTree`
+        Growing.
+    n_jobs : int or None, default=None
+        Trees grown, and blocks of pairs scored, at one time. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of bags, pairs and features.
+    warm_start : bool, default=False
+        Whether a further `fit` keeps the trees and adds those that are missing from ``n_estimators``.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    trees_ : list of RankTree
+        The grown trees.
+    refilled_ : bool
+        Whether the second half of the trees was grown on hard pairs.
+    oob_score_, oob_roc_
+        AUC and curve of out-of-bag scores, if asked for.
+    threshold_ : float
+        Until it is set, maximises TPR - FPR on the out-of-bag pairs, or else on a sample of training pairs.
+
+    Notes
+    -----
+    With ``aggregation="llr"`` a score is an evidence: positive speaks for the same class, and it adds up over independent
+    sources. But it is too confident until it is calibrated on held-out data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import SimilarityForest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = SimilarityForest(n_estimators=20, max_depth=6, oob_score=True, random_state=0).fit(X, y)
+    >>> round(forest.oob_score_, 2)
+    0.98
+    """
+
+    trees_: list[RankTree]
+    refilled_: bool
+    _entropy: tuple[int, ...]
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_depth: int | str = 15,
+        splitter: Splitter | str = "cart",
+        aggregation: str = "llr",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        bag: str = "points",
+        oob_score: bool = False,
+        representation: Any = None,
+        coordinates: Sequence[str] | None = None,
+        directions: str | Sequence[str] = RANDOM,
+        n_directions: int | None = None,
+        n_pairs: int | None = 100_000,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+        min_pairs_split: int = 2,
+        min_pairs_leaf: int = 1,
+        focus_fpr: float | None = None,
+        refill: bool = False,
+        refill_budget: int | None = None,
+        max_features: int | float | None = None,
+        max_bins: int | None = 255,
+        preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.splitter = splitter
+        self.aggregation = aggregation
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.bag = bag
+        self.oob_score = oob_score
+        self.representation = representation
+        self.coordinates = coordinates
+        self.directions = directions
+        self.n_directions = n_directions
+        self.n_pairs = n_pairs
+        self.positive_fraction = positive_fraction
+        self.same_weighting = same_weighting
+        self.min_pairs_split = min_pairs_split
+        self.min_pairs_leaf = min_pairs_leaf
+        self.focus_fpr = focus_fpr
+        self.refill = refill
+        self.refill_budget = refill_budget
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.preprocessor = preprocessor
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from labelled points, or from pairs.
+
+        Parameters
+        ----------
+        X, y, pairs
+            As in `SimilarityTree.fit`.
+        groups : array-like, optional
+            What the points are points of, such as people: then bags hold whole groups. One entry for each row of X, or
+            ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_points,), optional
+            As in `SimilarityTree.fit`.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing(), announced_compilation():
+            self._check_parameters()
+            points, source = self._check_training(X, y, pairs, never_pair)
+            bag = self._bag(points, source, groups, pairs)
+            trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
+            if len(trees) > self.n_estimators:
+                raise ValueError(
+                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
+                    "with warm_start=True it can only grow."
+                )
+            if (trees and (self.refill or self.refilled_)) or (self.refill and not isinstance(source, PairSampler)):
+                raise ValueError(
+                    "refill=True draws pairs of labelled points that the first trees find hard; "
+                    "set refill=False with given pairs, and to go on with warm_start."
+                )
+            if trees and self.representation is not None:
+                raise ValueError(
+                    "warm_start=True cannot go on with a representation, which would be fitted anew; set warm_start=False."
+                )
+            if not trees:
+                self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
+            self.representation_, points = fit_representation(self.representation, points, source)
+            rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
+            recipe = self._recipe(points, source, rng, trees[0].pair_map.directions if trees else None)
+            points = recipe.pair_map.extend(points)
+            tasks = [Task(recipe, bag, self._entropy, number) for number in range(self.n_estimators)]
+            grown = self._grow(tasks[len(trees) :], points, source)
+            trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
+            self.trees_ = trees
+            self.refilled_ = self.refill
+            self.max_depth_ = recipe.limits.max_depth
+            self._evaluate(points, source, tasks)
+        return self
+
+    @property
+    def roc_(self) -> Roc:
+        """ROC curve on a sample of training pairs."""
+        check_is_fitted(self)
+        return self._training_roc
+
+    @property
+    def auc_(self) -> float:
+        """AUC on a sample of training pairs."""
+        return self.roc_.auc()
+
+    def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
+        """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
+        checked = self._check_pairs(pairs, X)
+        return np.column_stack([tree.apply(checked) for tree in self.trees_])
+
+    def _fitted_document(self) -> dict[str, Any]:
+        return {
+            **self._trees_document(),
+            "refilled": self.refilled_,
+            "entropy": self._entropy,
+            "training_roc": roc_document(self._training_roc),
+            "oob_roc": roc_document(self.oob_roc_) if hasattr(self, "oob_roc_") else None,
+        }
+
+    def _described(self) -> dict[str, Any]:
+        names = self._names(None)
+        return {"trees": [rules.to_dict(tree, names) for tree in self.trees_]}
+
+    def _trees(self) -> list[RankTree]:
+        return self.trees_
+
+    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+        if self.aggregation == "median_rank":
+            raise ValueError("aggregation='median_rank': a median is no sum over trees; explain with another aggregation.")
+        return self.trees_, self._values()
+
+    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
+        return None if self.aggregation == "median_rank" else super()._mean_of_cells()
+
+    def _grow(self, tasks: list[Task], points: NDArray[Any], source: IndexPairs | PairSampler) -> Iterator[RankTree]:
+        """The trees in order; with refill the second half of them on pairs that the first half finds hard."""
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        n_first = -(-len(tasks) // 2) if self.refill else len(tasks)
+        first = []
+        for tree in parallel(delayed(task.grow)(points, source) for task in tasks[:n_first]):
+            first.append(tree)
+            yield tree
+        if self.refill and isinstance(source, PairSampler):
+            hard = self._hard_pairs(first, points, source, tasks[0])
+            yield from parallel(delayed(task.grow)(points, source, hard) for task in tasks[n_first:])
+
+    def _hard_pairs(self, trees: list[RankTree], points: NDArray[Any], source: PairSampler, task: Task) -> IndexPairs:
+        """Fresh pairs whose score, by some trees, is that of the most similar different pairs.
+
+        What is easy was learned already; among what is left both kinds of pair are about as many.
+        """
+        focus = 0.05 if self.focus_fpr is None else self.focus_fpr
+        n_pairs = source.n_pairs if self.n_pairs is None else self.n_pairs
+        budget = 20 * n_pairs if self.refill_budget is None else self.refill_budget
+        rng = np.random.default_rng(np.random.SeedSequence(self._entropy))
+        candidates = source.draw(
+            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.recipe.same_weighting
+        )
+        values = [tree.llr for tree in trees]
+        pairs = PointPairs(points, points, candidates.first, candidates.second)
+        scores = self._fill_blocks(lambda part: mean_values(trees, values, part), pairs)
+        least = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # of a copy: memory peaks here
+        hard = candidates.take(scores >= least)
+        if not hard.has_both_kinds:
+            raise ValueError(
+                f"refill=True found hard pairs of one kind only among {len(candidates)} candidates; "
+                "raise refill_budget or focus_fpr."
+            )
+        return hard
+
+    def _stages(self) -> list[slice]:
+        """Trees that are averaged with one another; the averages are added."""
+        half = -(-len(self.trees_) // 2)
+        return [slice(0, half), slice(half, None)] if self.refilled_ and len(self.trees_) > 1 else [slice(None)]
+
+    def _said(self) -> list[NDArray[np.float64]]:
+        """What each tree says of a pair, by cell."""
+        return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
+
+    def _values(self) -> list[NDArray[np.float64]]:
+        """The same, so scaled that the mean over all trees is the sum of the averages of the stages."""
+        said, n = self._said(), len(self.trees_)
+        return [of_cells * (n / len(said[stage])) for stage in self._stages() for of_cells in said[stage]]
+
+    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+        values = self._values()
+        if self.aggregation != "median_rank":
+            return mean_values(self.trees_, values, pairs)
+        scores = np.empty(pairs.n_pairs)
+        for rows in few_at_a_time(pairs.n_pairs):
+            said = np.zeros((len(self.trees_), len(scores[rows])))
+            part = self.trees_[0].pair_map.complete(pairs.take(rows))
+            for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
+                tree.add_values(part, of_cells, row)
+            scores[rows] = np.median(said, axis=0)
+        return scores
+
+    def _greatest_score(self) -> float:
+        best = [of_cells.max() for of_cells in self._values()]
+        return float(np.median(best) if self.aggregation == "median_rank" else np.sum(best) / len(best))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("n_estimators", self.n_estimators, 1)
+        check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
+        check_choice("bag", self.bag, ("points", "classes"))
+        if self.refill_budget is not None:
+            check_integer("refill_budget", self.refill_budget, 2)
+        if self.refill and self.aggregation != "llr":
+            raise ValueError(
+                f"refill=True adds evidence, but aggregation={self.aggregation!r} gives ranks; set aggregation='llr'."
+            )
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("oob_score=True needs bags; set bootstrap=True.")
+        if self.max_samples is not None and not self.bootstrap:
+            raise ValueError(f"max_samples={self.max_samples!r} needs bags; set bootstrap=True, or max_samples=None.")
+
+    def _default_splitter(self) -> Splitter:
+        return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
+
+    def _bag(
+        self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, pairs: ArrayLike | None
+    ) -> Bag:
+        """How bags are drawn from these data."""
+        classes = self.bag == "classes"
+        units: NDArray[np.int64] | None = None
+        # Otherwise given pairs are drawn themselves: it need not be known which of their points are the same.
+        if groups is not None or isinstance(source, PairSampler) or classes or self.oob_score:
+            why = "bag='classes'" if classes else "oob_score=True"
+            units = self._units(points, source, groups, pairs, whole_classes=classes, why=why)
+        total = len(source) if units is None and isinstance(source, IndexPairs) else 1 + int(np.max(np.asarray(units)))
+        return Bag(units, n_to_draw("max_samples", self.max_samples, total) if self.bootstrap else None)
+
+    def _evaluate(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> None:
+        """Curves and threshold of the grown forest."""
+        rng = np.random.default_rng(0)
+        sample = source.draw(TRAINING_SAMPLE, rng) if isinstance(source, PairSampler) else source.some(TRAINING_SAMPLE, rng)
+        scores = self._score_blocks(PointPairs(points, points, sample.first, sample.second))
+        self._training_roc = roc_curve(scores, sample.same)
+        if self.oob_score:
+            self.oob_roc_ = self._out_of_bag_roc(points, source, tasks)
+            self.oob_score_ = self.oob_roc_.auc()
+        self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
+
+    def _out_of_bag_roc(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> Roc:
+        """Curve of pairs scored by the trees that saw neither unit of them."""
+        rng = np.random.default_rng(1)
+        index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else source.some(OOB_PAIRS, rng)
+        bags, values = [task.in_bag(source) for task in tasks], self._said()
+        average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
+        stages = self._stages()
+        scores = np.full(len(index), np.nan)
+        for rows in few_at_a_time(len(index)):
+            pairs = PointPairs(points, points, index.first[rows], index.second[rows])
+            said = out_of_bag_values(self.trees_, values, bags, pairs)
+            parts = [said[stage] for stage in stages]
+            left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
+            scores[rows.start + left_out] = np.sum([average(part[:, left_out], axis=0) for part in parts], axis=0)
+        known = ~np.isnan(scores)
+        if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
+            raise ValueError(
+                f"oob_score=True: with n_estimators={self.n_estimators} no tree left out a pair of each kind; grow more trees, "
+                "or draw smaller bags (max_samples)."
+            )
+        return roc_curve(scores[known], index.same[known])
+
+
+def few_at_a_time(n: int) -> Iterator[slice]:
+    """Blocks of a range, so small that the rows of a block of pairs stay in cache while all trees look at them."""
+    return (slice(start, min(start + FEW, n)) for start in range(0, n, FEW))
+
+
+def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
+    """Mean over trees of the values of the terminal cells of each pair."""
+    total = np.zeros(pairs.n_pairs)
+    for rows in few_at_a_time(pairs.n_pairs):
+        part = trees[0].pair_map.complete(pairs.take(rows))
+        for tree, of_cells in zip(trees, values, strict=True):
+            tree.add_values(part, of_cells, total[rows])
+    return total / len(trees)

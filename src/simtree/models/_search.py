@@ -1,0 +1,315 @@
+"""The rows of a gallery that are most alike to each of some queries: 1:N search.
+
+The gallery is looked at in parts, by several threads if wanted. `BestRows` keeps the best rows found so far; which part comes
+first changes what has to be computed, never the result. Where the score is a mean of cell values of trees with axis regions,
+`Shortcut` leaves most of the work undone (see `simtree._kernels.nearest`); otherwise `Scan` scores every pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._kernels import nearest as kernels
+from simtree._kernels.coordinates import WHOLE
+from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
+from simtree._kernels.route import Nodes
+from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.trees._rank_tree import RankTree
+
+# Pairs of a query and a row that are scored at one time.
+SCAN_PAIRS = 1 << 18
+# Fewer pairs than this are scored sooner than a shortcut is prepared.
+FEW_PAIRS = 1 << 12
+# Bytes of the codes of a part of the gallery, and of what waits for a group of queries, in a shortcut.
+PART_BYTES = 1 << 25
+GROUP_BYTES = 1 << 26
+# What a test must gain to be asked in the first step of a shortcut and in the second: by how much of the whole range of values
+# it lowers the bound of a pair, on average over a sample of the pairs.
+PRICES = (2e-3, 1.2e-4)
+# One pair of so many is in the sample, but at least and at most so many.
+SAMPLE_SHARE, SAMPLE_SIZES = 200, (250, 2000)
+# Rows that the grid of codes is made from.
+GRID_ROWS = 500
+
+PairScore = Callable[[PointPairs], NDArray[np.float64]]
+Values = NDArray[np.float64]
+
+
+class Part(NamedTuple):
+    """Some queries and some rows of the gallery: what one thread does at a time."""
+
+    queries: slice
+    rows: slice
+
+
+class BestRows:
+    """The k best rows found so far for each query: a higher score first, among equals the smaller row number.
+
+    Parameters
+    ----------
+    n_queries, k : int
+        How many queries, and how many rows of each are kept.
+    min_score : float
+        Rows with a lower score are not kept.
+
+    Attributes
+    ----------
+    scores, rows : ndarrays of shape (n_queries, k)
+        Best first; -inf and -1 where nothing was found.
+    needed : ndarray of shape (n_queries,)
+        A row with a lower score cannot be among the k best. Never falls.
+
+    Examples
+    --------
+    >>> best = BestRows(n_queries=1, k=2, min_score=0.0)
+    >>> best.offer(0, np.array([0.5, 0.5, -1.0, 0.75]), np.array([7, 3, 2, 9]))
+    >>> best.rows, best.needed
+    (array([[9, 3]]), array([0.5]))
+    """
+
+    def __init__(self, n_queries: int, k: int, min_score: float) -> None:
+        self.scores = np.full((n_queries, k), -np.inf)
+        self.rows = np.full((n_queries, k), -1, dtype=np.int64)
+        self.needed = np.full(n_queries, min_score)
+        self._lock = Lock()
+
+    @property
+    def k(self) -> int:
+        """How many rows are kept for a query."""
+        return int(self.rows.shape[1])
+
+    def offer(self, query: int, scores: NDArray[np.float64], rows: NDArray[np.integer[Any]]) -> None:
+        """Keep the best of what was kept and of these rows."""
+        with self._lock:
+            good = scores >= self.needed[query]
+            if not good.any():
+                return
+            found = self.rows[query] >= 0
+            all_scores = np.concatenate([self.scores[query][found], scores[good]])
+            all_rows = np.concatenate([self.rows[query][found], rows[good]])
+            order = np.lexsort((all_rows, -all_scores))[: self.k]
+            self.scores[query, : len(order)] = all_scores[order]
+            self.rows[query, : len(order)] = all_rows[order]
+            if len(order) == self.k:
+                self.needed[query] = max(self.needed[query], self.scores[query, -1])
+
+
+def plan_search(
+    queries: NDArray[Any],
+    gallery: NDArray[Any],
+    number: int,
+    score: PairScore,
+    mean: tuple[list[RankTree], list[Values]] | None,
+    best: BestRows,
+    n_threads: int,
+) -> tuple[Callable[[Part], None], list[Part]]:
+    """What to do, and the parts to do it for, in any order, until ``best`` holds the best rows.
+
+    Parameters
+    ----------
+    queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
+        What is looked for, and where.
+    number : int
+        The number that ``best`` knows row 0 of the gallery by.
+    score : callable
+        Gives the scores of pairs.
+    mean : tuple of trees and of the values of their cells, or None
+        What the score is the mean of, if it is.
+    best : BestRows
+        Where the result is put.
+    n_threads : int
+        How many parts at least, if it can be.
+    """
+    n_pairs = len(queries) * len(gallery)
+    plain = mean is None or n_pairs < FEW_PAIRS or any(tree.regions for tree in mean[0])
+    search = Scan(score) if mean is None or plain else Shortcut(*mean, queries, gallery)
+
+    def work(part: Part) -> None:
+        search(queries, gallery, part, number, best)
+
+    n_queries, n_rows = search.sizes(len(queries))
+    n_groups = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
+    n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_groups), len(gallery)))
+    groups, parts = _pieces(len(queries), n_groups), _pieces(len(gallery), n_parts)
+    # All queries look at one part before the next: what they found there tells what they need elsewhere.
+    return work, [Part(group, rows) for rows in parts for group in groups]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Search by scoring every pair.
+
+    Parameters
+    ----------
+    score : callable
+        Gives the scores of pairs.
+    """
+
+    score: PairScore
+
+    def sizes(self, n_queries: int) -> tuple[int, int]:
+        """Most queries and rows of a part: their pairs fit a block."""
+        return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
+
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+        """Offer all rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
+        numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
+        rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
+        pairs = PointPairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
+        for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
+            best.offer(query, scores, number + rows.astype(np.int64))
+
+
+class Shortcut:
+    """Search where the score is the mean over trees of the value of the cell, and all regions are axis regions.
+
+    Parameters
+    ----------
+    trees, values : lists
+        The trees, and the values of their cells.
+    queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
+        What will be looked for, and where.
+
+    Attributes
+    ----------
+    work : ndarray of two ints
+        How many tests were asked of rows by their codes, and how many trees rows were walked down.
+    """
+
+    def __init__(self, trees: list[RankTree], values: list[Values], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
+        widest = max(float(np.ptp(of_cells)) for of_cells in values)
+        step = widest / kernels.TOP if widest > 0.0 else 1.0
+        base = np.array([of_cells.max() - kernels.TOP * step for of_cells in values])
+        greatest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
+        self.levels = Levels(base, step, margin=1e-9 * greatest)
+        self.trees = _joined(trees, values)
+        answers = _answers(self.trees, queries, gallery)
+        self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
+        self.grid = _grid(trees[0].pair_map, queries, gallery)
+        self.n_columns = len(self.grid.low)
+        self.work = np.zeros(2, dtype=np.int64)
+        self._lock = Lock()
+
+    def sizes(self, n_queries: int) -> tuple[int, int]:
+        """Most queries and rows of a part."""
+        waiting = 2 * kernels.STRIDE * (self.n_columns + len(self.trees.root))
+        return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // self.n_columns)
+
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+        """Offer the best rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
+        needed = best.needed[part.queries].copy()
+        found = BestRows(len(needed), best.k, -np.inf)
+        work = np.zeros_like(self.work)
+        kernels.search_rows(
+            queries[part.queries],
+            gallery,
+            part.rows.start,
+            part.rows.stop,
+            self.grid,
+            self.tests,
+            self.trees,
+            self.levels,
+            self.n_slots,
+            needed,
+            found.scores,
+            found.rows,
+            work,
+        )
+        for query, (scores, rows) in enumerate(zip(found.scores, found.rows, strict=True), part.queries.start):
+            best.offer(query, scores[rows >= 0], number + rows[rows >= 0])
+        with self._lock:
+            self.work += work
+
+
+def _pieces(n: int, n_pieces: int) -> list[slice]:
+    """A range in pieces of about equal size."""
+    ends = np.linspace(0, n, n_pieces + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
+    """A grid for the codes of a gallery, from some of its rows: others may lie beyond it, and get the first or last code."""
+    some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
+    pairs = PointPairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
+    columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    scale = np.zeros_like(low)
+    np.divide(kernels.LAST_CODE + 1, width, out=scale, where=width > 0.0)
+    return Grid(low, scale)
+
+
+def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[np.int64]:
+    """How many pairs of a sample go from each node to the one (row 0) and to the other (row 1) of its successors."""
+    n = int(np.clip(len(queries) * len(gallery) // SAMPLE_SHARE, *SAMPLE_SIZES))
+    counts = np.zeros((2, len(trees.nodes.kind)), dtype=np.int64)
+    numbers = np.arange(n)
+    kernels.count_answers(queries, gallery, numbers % len(queries), numbers * len(gallery) // n, trees, *counts)
+    return counts
+
+
+def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers: NDArray[np.int64]) -> tuple[FirstTests, int]:
+    """The tests of each tree that are worth their price in each step, and the number of slots they need."""
+    nodes, n_cells = trees.nodes, len(trees.values)
+    reachable = np.empty(len(nodes.kind))
+    kernels.fill_reachable(nodes, trees.values, reachable)
+    level_of_cells = _levels(trees.values, levels, [tree.n_cells for tree in separate])
+    level_of_nodes = _levels(reachable, levels, [len(tree.nodes.kind) for tree in separate])
+    ends = np.cumsum([0, *(len(tree.nodes.kind) for tree in separate)])
+    n_pairs = int(answers[:, 0].sum()) if len(nodes.kind) else 0
+    # Codes of the whole pair come behind those of the columns of points.
+    column = nodes.feature + np.where(nodes.kind == WHOLE, separate[0].pair_map.n_columns, 0).astype(np.int32)
+    parts: list[tuple[NDArray[Any], ...]] = []
+    starts, n_slots, n_before = [], 0, 0
+    for price in PRICES:
+        asked = np.empty(len(nodes.kind), dtype=np.bool_)
+        kernels.choose_tests(trees, reachable, *answers, price * kernels.TOP * levels.step * n_pairs, asked)
+        # For a successor s, at n_cells + s: the number of the test, or -1 - level of a cell or of a node that is not asked.
+        target = -1 - np.concatenate([level_of_cells[::-1], level_of_nodes])
+        target[n_cells:][asked] = np.arange(np.count_nonzero(asked))
+        if_le, if_gt = target[n_cells + nodes.if_le[asked]], target[n_cells + nodes.if_gt[asked]]
+        start, slot = np.append(0, np.cumsum(asked))[ends], np.empty(len(if_le), dtype=np.int32)
+        n_slots = max(n_slots, kernels.assign_slots(start, if_le, if_gt, slot))
+        parts.append((nodes.kind[asked], column[asked], nodes.threshold[asked], if_le, if_gt, slot))
+        starts.append(n_before + start)
+        n_before += len(slot)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return FirstTests._make([*columns, np.array(starts)]), n_slots
+
+
+def _levels(values: Values, levels: Levels, sizes: list[int]) -> NDArray[np.int32]:
+    """The levels of values, so many of each tree, rounded up."""
+    above = (values - np.repeat(levels.base, sizes)) / levels.step
+    return np.asarray(np.clip(np.ceil(above), 0, kernels.TOP), dtype=np.int32)
+
+
+def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
+    """All trees in one table."""
+    first_node = np.cumsum([0, *(len(tree.nodes.kind) for tree in trees)])
+    first_cell = np.cumsum([0, *(tree.n_cells for tree in trees)])
+
+    def moved(tables: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Successors with their new numbers: nodes after the nodes of former trees, cells after their cells."""
+        triples = zip(tables, first_node, first_cell, strict=False)
+        return np.concatenate([np.where(table >= 0, table + node, table - cell) for table, node, cell in triples]).astype(
+            np.int32
+        )
+
+    nodes = Nodes(
+        kind=np.concatenate([tree.nodes.kind for tree in trees]),
+        feature=np.concatenate([tree.nodes.feature for tree in trees]),
+        threshold=np.concatenate([tree.nodes.threshold for tree in trees]),
+        if_le=moved([tree.nodes.if_le for tree in trees]),
+        if_gt=moved([tree.nodes.if_gt for tree in trees]),
+    )
+    entry = moved([np.array([0 if len(tree.nodes.kind) else -1], dtype=np.int32) for tree in trees])
+    pair_map = trees[0].pair_map
+    return Trees(nodes, entry, np.concatenate(values), pair_map.whole_kinds, pair_map.n_features)

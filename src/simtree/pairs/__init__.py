@@ -1,0 +1,6 @@
+"""Pairs of samples: which ones are drawn, and the symmetric coordinates computed from them."""
+
+from simtree.pairs._coordinates import KINDS, CoordinateSet, pair_features
+from simtree.pairs._sampling import IndexPairs, PairSampler
+
+__all__ = ["KINDS", "CoordinateSet", "IndexPairs", "PairSampler", "pair_features"]

@@ -1,0 +1,300 @@
+"""Which pairs: all n(n-1)/2, or a number of them drawn, never a point with itself.
+
+Inside the library a pair is two row numbers of a matrix of points. `PairSampler` makes such pairs from
+labels; the functions below it make them from what users hand over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simtree._kernels import pairs as kernels
+from simtree._utils.validation import check_choice, check_integer, check_real
+from simtree.pairs._inputs import Index, class_codes, n_missing
+
+# Different pairs that are drawn at one time where some of them are dropped again.
+MOST_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class IndexPairs:
+    """Pairs of rows: pair p is rows ``first[p]`` and ``second[p]`` of the points; ``same[p]`` says if they belong together."""
+
+    first: Index
+    second: Index
+    same: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, chosen: NDArray[Any]) -> IndexPairs:
+        """Some of the pairs, by number or by mask."""
+        return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
+
+    def some(self, most: int, rng: np.random.Generator) -> IndexPairs:
+        """All pairs, or that many of them drawn without replacement."""
+        return self if len(self) <= most else self.take(rng.choice(len(self), most, replace=False))
+
+    def among(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
+        """The pairs of some points (a mask) only, or None if pairs of a kind are lacking."""
+        pairs = self.take(chosen[self.first] & chosen[self.second])
+        return pairs if pairs.has_both_kinds else None
+
+    @property
+    def n_same(self) -> int:
+        """Number of same pairs."""
+        return int(np.count_nonzero(self.same))
+
+    @property
+    def has_both_kinds(self) -> bool:
+        """Whether there is a same pair and a different one."""
+        return 0 < self.n_same < len(self)
+
+
+class PairSampler:
+    """Draws pairs of labelled points; exact and uniform whatever the class sizes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_points,)
+        Class of each point, of any type that can be sorted or hashed.
+    never_pair : array-like of shape (n_points,), optional
+        Points that share a value here never form a pair: those of one recording, or of one sitting.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_points,)
+        Class of each point as a number, by first appearance.
+    never_pair : ndarray of shape (n_points,) or None
+        Such values as numbers.
+    n_same_pairs, n_different_pairs : int
+        How many unordered pairs of each kind exist.
+
+    Examples
+    --------
+    >>> sampler = PairSampler(["ann", "bob", "ann", "bob", "bob"])
+    >>> sampler.n_same_pairs, sampler.n_different_pairs
+    (4, 6)
+    >>> len(sampler.all_pairs())
+    10
+    >>> len(PairSampler(["ann", "bob", "ann", "bob", "bob"], never_pair=[1, 1, 2, 3, 3]).all_pairs())
+    8
+    """
+
+    def __init__(self, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> None:
+        labels = class_codes(y)
+        sizes = np.bincount(labels)
+        n = len(labels)
+        self.classes = labels
+        self.never_pair = None if never_pair is None else _sharing(never_pair, n)
+        # Points of a class that share a value of never_pair stand beside each other.
+        order = np.argsort(labels, kind="stable") if self.never_pair is None else np.lexsort((self.never_pair, labels))
+        self._order = order.astype(np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._sizes = sizes.astype(np.int64)
+        self.n_points = n
+        self._n_across = int((self._sizes * (n - self._sizes)).sum()) // 2
+        self.n_same_pairs = int((self._sizes * (self._sizes - 1)).sum()) // 2
+        self.n_different_pairs = self._n_across
+        if self.never_pair is not None:
+            self._blocks = _runs(labels[order], self.never_pair[order])
+            sharing, within = np.bincount(self.never_pair).astype(np.int64), np.diff(self._blocks)
+            n_within = int((within * (within - 1)).sum()) // 2
+            self.n_same_pairs -= n_within
+            self.n_different_pairs -= int((sharing * (sharing - 1)).sum()) // 2 - n_within
+        if len(sizes) < 2:
+            raise ValueError(f"y has {len(sizes)} class; different pairs need at least 2 classes.")
+        if self.never_pair is not None and 0 in (self.n_same_pairs, self.n_different_pairs):
+            kind = "two points of one class" if self.n_same_pairs == 0 else "two points of different classes"
+            raise ValueError(f"never_pair keeps {kind} apart wherever there are such; give points with more different values.")
+        if self.n_same_pairs == 0:
+            raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
+
+    @property
+    def n_pairs(self) -> int:
+        """How many unordered pairs exist."""
+        return self.n_same_pairs + self.n_different_pairs
+
+    def among(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
+        """A sampler of the pairs of some points (a mask) only, or None if pairs of a kind are lacking.
+
+        Its pairs are still row numbers of all points.
+        """
+        rows = np.flatnonzero(chosen)
+        try:
+            sampler = PairSampler(self.classes[rows], never_pair=None if self.never_pair is None else self.never_pair[rows])
+        except ValueError:
+            return None
+        sampler._order = rows[sampler._order].astype(np.int32)
+        sampler.never_pair = self.never_pair  # by row of all points, as pairs are
+        return sampler
+
+    def members(self) -> tuple[Index, NDArray[np.int64]]:
+        """Rows sorted by class, and where in them each class starts (and the last ends)."""
+        return self._order, self._starts
+
+    def same_pairs(self) -> IndexPairs:
+        """Each unordered pair of one class once."""
+        first, second = self._all_same()
+        return IndexPairs(first, second, np.ones(len(first), dtype=np.bool_))
+
+    def all_pairs(self) -> IndexPairs:
+        """Each unordered pair once."""
+        return _join(self._all_same(), self._all_different())
+
+    def draw(
+        self,
+        n_pairs: int | None,
+        rng: np.random.Generator,
+        *,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+    ) -> IndexPairs:
+        """Draw pairs with replacement; a kind with no more pairs than asked for is taken whole, once each.
+
+        Parameters
+        ----------
+        n_pairs : int or None
+            How many pairs; None, or at least as many as exist, gives all of them.
+        rng : numpy.random.Generator
+            The source of randomness.
+        positive_fraction : float or None
+            Share of same pairs. None draws from all pairs alike, in their natural mix.
+        same_weighting : {"pairs", "identities"}
+            Same pairs uniform over pairs (a class of size m has weight m(m-1)), or uniform over the classes with two members
+            and then over the pairs of the class (always drawn, never taken whole).
+        """
+        check_drawing(n_pairs, positive_fraction, same_weighting)
+        by_identity = same_weighting == "identities"
+        n_all = self.n_pairs
+        if (n_pairs is None or n_pairs >= n_all) and not by_identity:
+            return self.all_pairs()
+        n_pairs = n_all if n_pairs is None else n_pairs
+        if positive_fraction is None:
+            # The number of same pairs among n_pairs draws from all pairs is binomial; given it, each kind is uniform.
+            n_same = int(rng.binomial(n_pairs, self.n_same_pairs / n_all))
+        else:
+            n_same = min(max(round(n_pairs * positive_fraction), 1), n_pairs - 1)
+        same = self._draw_same_by_identity(n_same, rng) if by_identity else self._draw_same(n_same, rng)
+        return _join(same, self._draw_different(n_pairs - n_same, rng))
+
+    def allowed(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Which pairs of rows ``never_pair`` allows; None stands for all."""
+        return None if self.never_pair is None else self.never_pair[first] != self.never_pair[second]
+
+    def _draw_same(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        if n >= self.n_same_pairs:
+            return self._all_same()
+        offsets = self._same_offsets()
+        return self._same_from_numbers(rng.integers(0, offsets[-1], n), offsets)
+
+    def _draw_same_by_identity(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        offsets = self._same_offsets()
+        sizes = np.diff(offsets)
+        identities = np.flatnonzero(sizes)[rng.integers(0, np.count_nonzero(sizes), n)]
+        return self._same_from_numbers(offsets[identities] + rng.integers(0, sizes[identities]), offsets)
+
+    def _same_offsets(self) -> NDArray[np.int64]:
+        """Where the numbers of the same pairs of each class start; each pair has two, one for each order."""
+        if self.never_pair is None:
+            return _offsets(self._sizes * (self._sizes - 1))
+        return self._partner_offsets()[self._starts]
+
+    def _partner_offsets(self) -> NDArray[np.int64]:
+        """The same by point, in the order of `members`: a point has its class but for those it never pairs with."""
+        within = np.diff(self._blocks)
+        return _offsets(np.repeat(self._sizes, self._sizes) - np.repeat(within, within))
+
+    def _same_from_numbers(self, numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> tuple[Index, Index]:
+        first, second = _empty(len(numbers))
+        if self.never_pair is None:
+            kernels.fill_same_pairs(numbers, offsets, self._starts, self._order, first, second)
+            return first, second
+        partners = self._partner_offsets()
+        point = np.searchsorted(partners, numbers, side="right") - 1
+        block = np.searchsorted(self._blocks, point, side="right") - 1
+        partner = self._starts[np.searchsorted(offsets, numbers, side="right") - 1] + numbers - partners[point]
+        partner += np.where(partner >= self._blocks[block], np.diff(self._blocks)[block], 0)
+        return self._order[point], self._order[partner]
+
+    def _draw_different(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        if n >= self.n_different_pairs:
+            return self._all_different()
+        offsets = _offsets(self._sizes * (self.n_points - self._sizes))
+        first, second = _empty(n)
+        done = 0
+        while done < n:  # once, unless some of what was drawn may not pair
+            expected = -(-(n - done) * self._n_across // self.n_different_pairs)
+            drawn = _empty(expected if self.never_pair is None else min(expected, MOST_AT_ONCE))
+            numbers = rng.integers(0, offsets[-1], len(drawn[0]))
+            kernels.fill_different_pairs(numbers, offsets, self._starts, self._order, *drawn)
+            left, right = (rows[: n - done] for rows in self._without_sharing(*drawn))
+            first[done : done + len(left)], second[done : done + len(left)] = left, right
+            done += len(left)
+        return first, second
+
+    def _all_same(self) -> tuple[Index, Index]:
+        first, second = _empty(int((self._sizes * (self._sizes - 1)).sum()) // 2)
+        kernels.fill_all_same_pairs(self._starts, self._order, first, second)
+        return self._without_sharing(first, second)
+
+    def _all_different(self) -> tuple[Index, Index]:
+        first, second = _empty(self._n_across)
+        kernels.fill_all_different_pairs(self._starts, self._order, first, second)
+        return self._without_sharing(first, second)
+
+    def _without_sharing(self, first: Index, second: Index) -> tuple[Index, Index]:
+        chosen = self.allowed(first, second)
+        return (first, second) if chosen is None else (first[chosen], second[chosen])
+
+
+def given_or_drawn(source: IndexPairs | PairSampler, n_pairs: int) -> IndexPairs:
+    """The pairs that were given, all of them; or of labelled points at most so many, always the same ones.
+
+    >>> len(given_or_drawn(PairSampler([0, 0, 1, 1]), 10))  # there are no more
+    6
+    """
+    return source.draw(n_pairs, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
+
+
+def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
+    """Raise if a parameter of `PairSampler.draw` is wrong."""
+    if n_pairs is not None:
+        check_integer("n_pairs", n_pairs, 2)
+    if positive_fraction is not None:
+        check_real("positive_fraction", positive_fraction, 0.0, 1.0, open_low=True, open_high=True)
+    check_choice("same_weighting", same_weighting, ("pairs", "identities"))
+
+
+def _sharing(never_pair: ArrayLike, n_points: int) -> NDArray[np.int64]:
+    """The values that points of no pair share, as numbers."""
+    values = np.asarray(never_pair)
+    if values.shape != (n_points,):
+        raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_points} points.")
+    if n_missing(values):
+        raise ValueError(f"never_pair holds {n_missing(values)} missing values; give each point a value, if only its own.")
+    return class_codes(values)
+
+
+def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of equal entries start, and the last ends."""
+    changes = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
+    return np.append(np.flatnonzero(changes), len(changes)).astype(np.int64)
+
+
+def _empty(n: int) -> tuple[Index, Index]:
+    return np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _join(same: tuple[Index, Index], different: tuple[Index, Index]) -> IndexPairs:
+    labels = np.zeros(len(same[0]) + len(different[0]), dtype=np.bool_)
+    labels[: len(same[0])] = True
+    return IndexPairs(np.concatenate([same[0], different[0]]), np.concatenate([same[1], different[1]]), labels)

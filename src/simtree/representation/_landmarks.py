@@ -1,0 +1,209 @@
+"""Features of points that make curved boundaries straight: bumps around landmarks, or random waves. No labels needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simtree._kernels.compilation import announced_compilation
+from simtree._kernels.points import fill_bumps, fill_waves
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real
+from simtree.representation._base import Floats, filled_in_blocks
+
+# A landmark is a mean of at least so many different training rows: it shows nobody's sample.
+LEAST_MEMBERS = 5
+# Rounds of k-means.
+ROUNDS = 10
+# Values of gamma that follow the data, as multiples of 1 / (n_features * variance of all entries).
+GAMMAS = {"scale": 1.0, "wide": 0.1}
+
+
+class Bumps(NamedTuple):
+    """exp(-gamma * squared distance) to each landmark, a column."""
+
+    landmarks: Floats
+    gamma: float
+
+    @property
+    def n(self) -> int:
+        """How many features there are."""
+        return int(self.landmarks.shape[1])
+
+    def fill(self, X: NDArray[Any], out: Floats) -> None:
+        """OUT: features of each row of X."""
+        fill_bumps(X, self.landmarks, self.gamma, out)
+
+    def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
+        """Features of each row of X."""
+        return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
+
+
+class Waves(NamedTuple):
+    """Cosines along random directions, a column each, whose products are on average the same bumps."""
+
+    directions: Floats
+    phases: Floats
+
+    @property
+    def n(self) -> int:
+        """How many features there are."""
+        return len(self.phases)
+
+    def fill(self, X: NDArray[Any], out: Floats) -> None:
+        """OUT: features of each row of X."""
+        fill_waves(X, self.directions, self.phases, out)
+
+    def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
+        """Features of each row of X."""
+        return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
+
+
+class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """How near a point is to each of many landmarks: exp(-gamma * squared distance). Needs no labels.
+
+    Put it before `WithinClassWhitening`, whose straight directions are then curves in the space of the points.
+
+    Parameters
+    ----------
+    n_landmarks : int, default=300
+        How many landmarks or waves; with k-means at most one for each five rows.
+    gamma : float, "scale" or "wide", default="wide"
+        As in `KernelDiscriminant`.
+    landmarks : {"kmeans", "fourier"}, default="kmeans"
+        As in `KernelDiscriminant`.
+    n_jobs : int or None, default=None
+        Blocks of rows transformed at one time. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks.
+
+    Attributes
+    ----------
+    features_ : Bumps or Waves
+        The landmarks or waves.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import LandmarkFeatures
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LandmarkFeatures(n_landmarks=10, random_state=0).fit_transform(X).shape  # two centres had fewer than five rows
+    (150, 8)
+    """
+
+    features_: Bumps | Waves
+    _n_features_out: int
+
+    def __init__(
+        self,
+        *,
+        n_landmarks: int = 300,
+        gamma: float | str = "wide",
+        landmarks: str = "kmeans",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.gamma = gamma
+        self.landmarks = landmarks
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Find landmarks.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        points = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        (self.features_,) = draw_features(points, self.landmarks, self.n_landmarks, self.gamma, 1, rng)
+        self._n_features_out = self.features_.n
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """The features of points; of each row alone, bit for bit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_landmarks)
+        """
+        check_is_fitted(self)
+        with announced_compilation():
+            return self.features_.of(validate_data(self, X, dtype=np.float64, order="C", reset=False), self.n_jobs)
+
+    def _check_parameters(self) -> None:
+        check_features(self.landmarks, self.n_landmarks, self.gamma)
+        check_n_jobs(self.n_jobs)
+
+
+def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None:
+    """Raise if a parameter is not what it must be."""
+    check_choice("landmarks", landmarks, ("kmeans", "fourier"))
+    check_integer("n_landmarks", n_landmarks, 1)
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, GAMMAS)
+    else:
+        check_real("gamma", gamma, 0.0, np.inf, open_low=True, open_high=True)
+
+
+def draw_features(
+    X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
+) -> Iterator[Bumps | Waves]:
+    """Landmarks or waves for some points, several times."""
+    if isinstance(gamma, str):
+        gamma = GAMMAS[gamma] / (X.shape[1] * (float(X.var()) or 1.0))
+    rows = np.unique(X, axis=0) if landmarks == "kmeans" else X
+    for _ in range(n_repeats):
+        if landmarks == "kmeans":
+            yield Bumps(_centres(rows, n_landmarks, rng), float(gamma))
+        else:
+            yield _waves(X.shape[1], n_landmarks, float(gamma), rng)
+
+
+def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> Floats:
+    """Means of at least `LEAST_MEMBERS` different rows each, as columns."""
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import pairwise_distances_argmin
+
+    if len(rows) < LEAST_MEMBERS:
+        raise ValueError(
+            f"X has {len(rows)} different rows; landmarks='kmeans' takes means of at least {LEAST_MEMBERS}: "
+            "give more rows, or take landmarks='fourier'."
+        )
+    n_clusters = min(n_landmarks, len(rows) // LEAST_MEMBERS)
+    seed = int(rng.integers(2**31))
+    # A few rounds are enough: landmarks need to be spread, not to be best.
+    centres = KMeans(n_clusters, init="random", n_init=1, max_iter=ROUNDS, random_state=seed).fit(rows).cluster_centers_
+    # A centre with few members could be one of them. It goes, and its members join the nearest that stays, which only gain.
+    sizes = np.bincount(pairwise_distances_argmin(rows, centres), minlength=n_clusters)
+    centres = centres[sizes >= LEAST_MEMBERS]
+    nearest = pairwise_distances_argmin(rows, centres)
+    sums = np.zeros_like(centres)
+    np.add.at(sums, nearest, rows)
+    return np.ascontiguousarray((sums / np.bincount(nearest, minlength=len(centres))[:, None]).T)
+
+
+def _waves(n_features: int, n_waves: int, gamma: float, rng: np.random.Generator) -> Waves:
+    """Random Fourier features of the kernel exp(-gamma * squared distance)."""
+    directions = rng.normal(scale=(2.0 * gamma) ** 0.5, size=(n_features, n_waves))
+    return Waves(directions, rng.uniform(0.0, 2.0 * np.pi, n_waves))

@@ -1,0 +1,135 @@
+"""MarginalQuantiles: each feature replaced by its smoothed quantile among the training rows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simtree._utils.validation import check_choice, check_integer
+
+Floats = NDArray[np.float64]
+
+
+class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Each feature as its quantile among the training rows: heavy tails and odd scales become alike. Needs no labels.
+
+    A value gets the share of training values below it, plus half of those equal to it. Beyond the training range the curve
+    goes on rising, by at most half of its outermost step.
+
+    Parameters
+    ----------
+    n_quantiles : int, default=100
+        About how many knots each feature's curve has. A knot is a mean of neighbouring values; the extremes, and values that
+        more than one in ``n_quantiles`` rows share, have knots of their own, so that there are at most three times as many.
+        No knot is left out if a feature has no more values than this.
+    output : {"uniform", "normal"}, default="uniform"
+        Quantiles in (0, 1), or the points of the standard normal law that have them.
+
+    Attributes
+    ----------
+    knots_, levels_ : list of ndarray
+        For each feature, values in rising order and their quantiles. The curve is linear in between.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simtree import MarginalQuantiles
+    >>> margins = MarginalQuantiles().fit([[1.0], [10.0], [10.0], [1000.0]])
+    >>> margins.transform([[1.0], [10.0], [505.0], [1e9]]).ravel().round(2)
+    array([0.12, 0.5 , 0.69, 0.94])
+    """
+
+    def __init__(self, *, n_quantiles: int = 100, output: str = "uniform") -> None:
+        self.n_quantiles = n_quantiles
+        self.output = output
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Find the knots of each feature.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        points = validate_data(self, X, dtype=np.float64)
+        curves = [_curve(feature, self.n_quantiles) for feature in points.T]
+        self.knots_, self.levels_ = [knots for knots, _ in curves], [levels for _, levels in curves]
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """The quantiles of points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_features)
+        """
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=np.float64, reset=False)
+        found = np.empty_like(points)
+        for j, (knots, levels) in enumerate(zip(self.knots_, self.levels_, strict=True)):
+            found[:, j] = _quantiles(points[:, j], knots, levels)
+        return np.asarray(ndtri(found) if self.output == "normal" else found, dtype=np.float64)
+
+    def _check_parameters(self) -> None:
+        check_integer("n_quantiles", self.n_quantiles, 2)
+        check_choice("output", self.output, ("uniform", "normal"))
+
+
+def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:
+    """Knots of a feature and their levels."""
+    distinct, counts = np.unique(values, return_counts=True)
+    n = len(values)
+    levels = (np.cumsum(counts) - counts / 2) / n
+    if len(distinct) <= n_quantiles:
+        return distinct, levels
+    alone = counts > n / n_quantiles
+    alone[[0, -1]] = True
+    begins = np.diff(np.floor(levels * n_quantiles), prepend=-1.0) > 0
+    begins |= alone
+    begins[1:] |= alone[:-1]
+    starts = np.flatnonzero(begins)
+    weights = np.add.reduceat(counts, starts)
+    # Values as shares of a weight first: the sum of large values could overflow.
+    knots = np.add.reduceat(distinct * (counts / np.repeat(weights, np.diff(starts, append=len(counts)))), starts)
+    # Rounding can carry a mean to the next knot.
+    rising = np.concatenate([[True], np.diff(np.maximum.accumulate(knots)) > 0])
+    return knots[rising], (np.add.reduceat(levels * counts, starts) / weights)[rising]
+
+
+def _quantiles(values: Floats, knots: Floats, levels: Floats) -> Floats:
+    """The curve at some values: rising everywhere, also bit for bit, and in (0, 1)."""
+    # Halves, because the difference of two large numbers could overflow.
+    at, knots = values / 2, knots / 2
+    last = len(knots) - 1
+    gaps = knots[[1, last]] - knots[[0, last - 1]] if last > 0 else np.full(2, 0.5)
+    with np.errstate(under="ignore", over="ignore"):
+        left = np.searchsorted(knots, at, side="right") - 1
+        inside = np.clip(left, 0, max(last - 1, 0))
+        after = np.minimum(inside + 1, last)
+        share = (at - knots[inside]) / np.where(after > inside, knots[after] - knots[inside], 1.0)
+        between = np.minimum(levels[inside] + share * (levels[after] - levels[inside]), levels[after])
+        below = levels[0] * _fading(np.maximum(knots[0] - at, 0.0) / gaps[0])
+        above = 1.0 - (1.0 - levels[last]) * _fading(np.maximum(at - knots[last], 0.0) / gaps[1])
+    return np.where(at <= knots[0], below, np.where(at >= knots[last], above, between))
+
+
+def _fading(distance: Floats) -> Floats:
+    """From one, next to the training range, to one half, far away from it."""
+    return 0.5 + 0.5 / (1.0 + distance)

@@ -1,0 +1,84 @@
+"""Any scikit-learn classifier as LeafRank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from simtree._utils.validation import check_integer
+from simtree.pairs._coordinates import CoordinateSet
+from simtree.splitters._base import Cell, Split, Splitter
+from simtree.trees._regions import OpaqueRegion
+
+
+class ClassifierSplitter(Splitter):
+    """A scikit-learn classifier, fitted on the coordinates of each cell's pairs.
+
+    A classifier that takes ``sample_weight`` is given the weights that balance the two kinds of pair. One that does not (such
+    as nearest neighbours, or a pipeline) is fitted on as many different as same pairs, the more frequent kind drawn without
+    replacement.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Cloned for each cell.
+    min_samples : int, default=10
+        Least number of pairs of each kind in a cell that is split: a classifier of a handful of pairs would be noise, and some
+        cannot be fitted at all.
+    max_samples : int, default=100_000
+        Most pairs of a cell that the classifier sees (drawn at random beyond).
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from simtree import ClassifierSplitter, SimilarityTree
+    >>> X, y = [[0.0], [0.1], [1.0], [1.1]], [0, 0, 1, 1]
+    >>> splitter = ClassifierSplitter(KNeighborsClassifier(n_neighbors=1), min_samples=1)
+    >>> SimilarityTree(max_depth=1, splitter=splitter, random_state=0).fit(X, y).auc_
+    1.0
+    """
+
+    binned = False
+
+    def __init__(self, estimator: Any, *, min_samples: int = 10, max_samples: int = 100_000) -> None:
+        self.estimator = estimator
+        self.min_samples = min_samples
+        self.max_samples = max_samples
+
+    def check(self, pair_map: CoordinateSet) -> None:
+        """Check that the estimator is a classifier."""
+        if isinstance(self.estimator, type) or not is_classifier(self.estimator):
+            raise TypeError(f"estimator={self.estimator!r} is not a scikit-learn classifier; give an instance of one.")
+        check_integer("min_samples", self.min_samples, 1)
+        check_integer("max_samples", self.max_samples, 2)
+
+    def split(self, cell: Cell) -> Split | None:
+        """Inside: the pairs that the classifier calls same."""
+        pairs, same, weights = cell.sample(self.max_samples)
+        if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples:
+            return None
+        classifier = clone(self.estimator)
+        seeds = {
+            name: int(cell.rng.integers(2**31))
+            for name, value in sorted(classifier.get_params().items())
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        }
+        classifier.set_params(**seeds)
+        region = OpaqueRegion(classifier, cell.coordinates)
+        values = region.values(cell.pair_map, pairs)
+        if has_fit_parameter(classifier, "sample_weight"):
+            classifier.fit(values, same, sample_weight=weights)
+        else:
+            rows = _balanced_rows(same, cell.rng)
+            classifier.fit(values[rows], same[rows])
+        return cell.split_by(region)
+
+
+def _balanced_rows(same: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """As many rows of each kind as the rarer kind has, in increasing order."""
+    kinds = np.flatnonzero(same), np.flatnonzero(~same)
+    n = min(len(rows) for rows in kinds)
+    return np.sort(np.concatenate([rng.choice(rows, n, replace=False) for rows in kinds]))

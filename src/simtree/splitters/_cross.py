@@ -1,0 +1,70 @@
+"""Square regions as LeafRank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simtree._kernels.cross import best_square
+from simtree._utils.validation import check_integer
+from simtree.pairs._coordinates import CoordinateSet
+from simtree.splitters._base import Cell, Split, Splitter
+from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
+
+
+class CrossSplitter(Splitter):
+    """The best region of pairs with both values of a feature on the same side of a value, or its complement.
+
+    These are the regions C_sq of the paper's appendix: with max and min the greatest and least of the two values, ``max <= t``
+    or ``min > t``. Needs the coordinates ``min`` and ``max``, which it uses by default.
+
+    Parameters
+    ----------
+    min_samples_leaf : int, default=1
+        Least number of pairs in the region and in its complement.
+
+    Examples
+    --------
+    >>> from simtree import CrossSplitter, SimilarityTree
+    >>> X, y = [[0.0], [0.4], [0.6], [1.0]], [0, 0, 1, 1]
+    >>> print(SimilarityTree(max_depth=1, splitter=CrossSplitter()).fit(X, y).export_text())
+    all pairs: 2 same, 4 different
+    |  inside if max(x0, x0') <= 0.5
+    |         or max(x0, x0') > 0.5 and min(x0, x0') > 0.5
+    |--- cell 1.0: 2 same, 0 different, FPR 0 to 0, TPR 0 to 1, score 2
+    |--- cell 1.1: 0 same, 4 different, FPR 0 to 1, TPR 1 to 1, score 1
+    """
+
+    default_coordinates = ("min", "max")
+
+    def __init__(self, *, min_samples_leaf: int = 1) -> None:
+        self.min_samples_leaf = min_samples_leaf
+
+    def check(self, pair_map: CoordinateSet) -> None:
+        """Check the parameters and that both kinds of coordinates are there."""
+        check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        if not {"min", "max"} <= set(pair_map.kinds):
+            raise ValueError(f"coordinates={list(pair_map.kinds)!r} lacks 'min' or 'max'; CrossSplitter needs both.")
+
+    def split(self, cell: Cell) -> Split | None:
+        """Inside: the square, or what lies outside it, with the highest AUC gain."""
+        lower = np.intersect1d(cell.pair_map.numbers("min"), cell.coordinates)
+        upper = np.intersect1d(cell.pair_map.numbers("max"), cell.coordinates)
+        feature, code, flipped = best_square(
+            cell.pairs.codes,
+            cell.pairs.same,
+            cell.start,
+            cell.stop,
+            lower,
+            upper,
+            cell.pairs.n_bins,
+            cell.weight_same,
+            cell.weight_different,
+            max(self.min_samples_leaf, cell.min_pairs),
+        )
+        if feature < 0:
+            return None
+        coordinates = np.array([upper[feature], lower[feature]], dtype=np.int32)
+        thresholds = cell.pairs.thresholds(coordinates, np.array([code, code]))
+        square, rest = (OUTSIDE, INSIDE) if flipped else (INSIDE, OUTSIDE)
+        if_le, if_gt = np.array([square, rest], dtype=np.int32), np.array([1, square], dtype=np.int32)
+        return cell.split_by(AxisRegion(coordinates, thresholds, if_le, if_gt, np.ones(2)))

@@ -1,0 +1,104 @@
+"""A classification tree that also sees directions found in its own cell, as LeafRank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._utils.validation import check_choice, check_integer, n_to_draw
+from simtree.pairs._coordinates import CoordinateSet
+from simtree.pairs._directions import discriminant_directions
+from simtree.splitters._base import CRITERIA, Cell, Split, Splitter
+from simtree.trees._regions import AxisRegion, ObliqueRegion
+
+
+class ObliqueCartSplitter(Splitter):
+    """A classification tree on the coordinates and on oblique ones along directions of the cell's own.
+
+    The directions are those along which the different pairs *of the cell* differ most, compared with its same pairs; so deep
+    cells look where the cells above have left something to be seen. A cell with few pairs is split on the coordinates alone.
+
+    Parameters
+    ----------
+    n_directions : int, default=8
+        How many directions are found in a cell.
+    max_depth, criterion, min_samples_leaf : see `CartSplitter`
+        The classification tree.
+    max_features : int, float or None, default=None
+        How many coordinates (float: which share) are drawn for a cell beside the oblique ones; None uses all.
+    min_samples : int, default=500
+        Least number of pairs of each kind in a cell for which directions are found.
+    max_samples : int, default=20_000
+        Most pairs of a cell that directions are found from (drawn at random beyond).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import ObliqueCartSplitter, SimilarityTree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = SimilarityTree(max_depth=3, splitter=ObliqueCartSplitter(n_directions=2, max_depth=2), random_state=0).fit(X, y)
+    >>> tree.tree_.regions[0].directions.shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_directions: int = 8,
+        max_depth: int = 5,
+        criterion: str = "gini",
+        min_samples_leaf: int = 5,
+        max_features: int | float | None = None,
+        min_samples: int = 500,
+        max_samples: int = 20_000,
+    ) -> None:
+        self.n_directions = n_directions
+        self.max_depth = max_depth
+        self.criterion = criterion
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.min_samples = min_samples
+        self.max_samples = max_samples
+
+    def check(self, pair_map: CoordinateSet) -> None:
+        """Check the parameters."""
+        check_integer("n_directions", self.n_directions, 1)
+        check_integer("max_depth", self.max_depth, 1, 30)
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        n_to_draw("max_features", self.max_features, len(pair_map))
+        check_integer("min_samples", self.min_samples, 1)
+        check_integer("max_samples", self.max_samples, 2)
+
+    def split(self, cell: Cell) -> Split | None:
+        """Inside: the leaves in which same pairs weigh at least half."""
+        tree = (CRITERIA[self.criterion], self.max_depth, self.min_samples_leaf)
+        n_drawn = n_to_draw("max_features", self.max_features, len(cell.coordinates))
+        directions = self._directions(cell)
+        if directions is None:
+            return cell.split_by_cart(*tree, n_drawn=n_drawn)
+        if n_drawn < len(cell.coordinates):
+            drawn = np.sort(cell.rng.choice(cell.coordinates, n_drawn, replace=False))
+            cell = Cell(cell.pairs, cell.start, cell.stop, cell.n_same, cell.n_different, drawn, cell.min_pairs, cell.rng)
+        split = cell.with_directions(directions).split_by_cart(*tree)
+        if split is None:
+            return None
+        assert isinstance(split.region, AxisRegion)
+        # In the cell's codes the oblique coordinates come behind the drawn ones, in the region behind all there are.
+        numbers = np.append(cell.coordinates, len(cell.pair_map) + np.arange(2 * len(directions))).astype(np.int32)
+        _, threshold, if_le, if_gt, decrease = vars(split.region).values()
+        tests = AxisRegion(numbers[split.region.coordinate], threshold, if_le, if_gt, decrease)
+        return Split(ObliqueRegion(tests, directions), split.inside)
+
+    def _directions(self, cell: Cell) -> NDArray[Any] | None:
+        """Directions of the allowed features, from the pairs of the cell; None if these are too few."""
+        pairs, same, _ = cell.sample(self.max_samples)
+        features = cell.features
+        if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples or not len(features):
+            return None
+        found = discriminant_directions(pairs, same, self.n_directions, features)
+        directions = np.zeros((len(found), cell.pair_map.n_features))
+        directions[:, features] = found
+        return directions

@@ -1,0 +1,234 @@
+"""The training pairs of one tree and the bins of their coordinates.
+
+A coordinate's values are cut into bins by sorted edges; the code of a value is the number of edges strictly below it, so
+``code <= b`` and ``value <= edges[b]`` say the same. The codes take one byte a pair and coordinate, and trees are grown from
+them. Binning is exact, a bin for each distinct value, where the distinct values fit the bins; otherwise the bins hold about as
+many values each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from simtree._kernels import binning as kernels
+from simtree._kernels.coordinates import fill_values
+from simtree._kernels.search import count_segment
+from simtree._kernels.segments import partition_segment
+from simtree._utils.threads import in_threads
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, PointPairs
+from simtree.pairs._sampling import IndexPairs
+
+# Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
+QUANTILE_SAMPLE = 20_000
+# Pairs that are binned at one time: only for these are coordinates of the whole pair held as numbers.
+CHUNK = 1 << 16
+# Fewer updates of a histogram are done sooner than threads are started.
+MANY_UPDATES = 1 << 22
+
+
+class TrainingPairs:
+    """Pairs of a tree being grown, reordered in place as cells are split: a cell is a segment of the arrays.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_points, n_features)
+        Points; shared, never copied.
+    pairs : IndexPairs
+        Pairs of rows of X; copied.
+    pair_map : CoordinateSet
+        The coordinates trees may test.
+    max_bins : int or None
+        Most bins a coordinate may have; None makes a bin for each distinct value.
+    binned : bool
+        Whether codes are needed at all (a splitter that works on values does not).
+    n_jobs : int or None
+        Threads for binning and for counting large cells, where there is one tree alone; the result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        pairs: IndexPairs,
+        pair_map: CoordinateSet,
+        max_bins: int | None = 255,
+        *,
+        binned: bool = True,
+        n_jobs: int | None = 1,
+    ) -> None:
+        self.X = X
+        self._n_threads = effective_n_jobs(n_jobs)
+        self.pair_map = pair_map
+        self.first = pairs.first.copy()
+        self.second = pairs.second.copy()
+        self.same = pairs.same.copy()
+        self._max_bins = max_bins
+        self._edges: list[NDArray[np.float64]] = []
+        self.codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(pairs), 0), dtype=np.uint8)
+        if binned:
+            self._fill_codes(max_bins)
+        self._histograms = np.empty((0, 0, 0), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def wide(self) -> bool:
+        """Whether codes take more than one byte, so that no histogram can be kept."""
+        return self.codes.dtype != np.uint8
+
+    @property
+    def n_bins(self) -> int:
+        """The greatest number of bins of a coordinate."""
+        return 1 + max(len(edges) for edges in self._edges)
+
+    def point_pairs(self, start: int, stop: int) -> PointPairs:
+        """The pairs of a segment with their points."""
+        return PointPairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
+
+    def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
+        """Bring the inside pairs of a segment to its front and return where the outside ones begin; ``inside`` is used up."""
+        return int(partition_segment(self.codes, self.first, self.second, self.same, start, stop, inside))
+
+    def with_directions(self, segment: slice, coordinates: NDArray[np.int64], directions: NDArray[np.float64]) -> TrainingPairs:
+        """The pairs of a segment with codes of some coordinates, and then of oblique ones along further directions.
+
+        For searching cuts: what a coordinate of the result is only its maker knows.
+        """
+        rows = IndexPairs(self.first[segment], self.second[segment], self.same[segment])
+        own = CoordinateSet((OBLIQUE,), self.pair_map.n_features, directions)
+        used, numbers = np.unique(np.concatenate([rows.first, rows.second]), return_inverse=True)
+        first, second = numbers.astype(np.int32).reshape(2, -1)
+        points = own.extend(self.X[used, : own.n_features])
+        joined = TrainingPairs(points, IndexPairs(first, second, rows.same), own, self._max_bins)
+        joined.codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
+        joined._edges = [self._edges[c] for c in coordinates] + joined._edges
+        return joined
+
+    def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
+        """Values t such that ``code <= b`` is ``value <= t``, for each coordinate with its code b."""
+        return np.array([self._edges[c][b] for c, b in zip(coordinates, codes, strict=True)])
+
+    def histograms(self, n_slots: int) -> NDArray[np.int64]:
+        """Work space for histograms, made once and shared by all cells; no slots at all for wide codes."""
+        if self.wide:
+            return self._histograms
+        if len(self._histograms) < n_slots:
+            self._histograms = np.empty((n_slots, self.n_bins, self.codes.shape[1]), dtype=np.int64)
+        return self._histograms
+
+    def count(self, start: int, stop: int, coordinates: NDArray[np.int64], histograms: NDArray[np.int64]) -> bool:
+        """Fill the first of the histograms for the pairs of a segment in threads; False if one thread does it as well."""
+        n_threads = self._n_threads if (stop - start) * len(coordinates) >= MANY_UPDATES else 1
+        if n_threads < 2 or self.wide:
+            return False
+        ends = np.linspace(start, stop, n_threads + 1).astype(int)
+        parts = np.empty((n_threads, self.n_bins, len(coordinates)), dtype=np.int64)
+
+        def fill(part: int) -> None:
+            count_segment(self.codes, self.same, ends[part], ends[part + 1], coordinates, parts[part])
+
+        in_threads(fill, range(n_threads), self._n_threads)
+        np.sum(parts, axis=0, out=histograms[0, :, : len(coordinates)])
+        return True
+
+    def _fill_codes(self, max_bins: int | None) -> None:
+        n_pairs, n_coordinates = len(self), len(self.pair_map)
+        most = 2 * n_pairs if max_bins is None else max_bins
+        dtype = np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.uint32
+        self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
+        self._edges = self._find_edges(max_bins)
+        if self.wide:
+            pairs = self.point_pairs(0, n_pairs)
+            for column, edges in enumerate(self._edges):
+                self.codes[:, column] = np.searchsorted(edges, self._values([column], pairs)[0])
+        else:
+            self._fill_byte_codes()
+
+    def _fill_byte_codes(self) -> None:
+        n_edges = np.array([len(edges) for edges in self._edges])
+        padded = np.full((len(n_edges), kernels.MOST_EDGES + kernels.ROOM), np.inf)
+        for row, edges in zip(padded, self._edges, strict=True):
+            row[: len(edges)] = edges
+        low = np.where(n_edges > 0, padded[:, 0], 0.0)
+        high = np.where(n_edges > 0, padded[np.arange(len(n_edges)), n_edges - 1], 0.0)
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = (kernels.N_STEPS - 1) / (high - low)
+        limits = np.finfo(np.float64)
+        scale = np.clip(scale, limits.tiny, limits.max)  # so that no product is 0 times infinity
+        before = np.empty((len(n_edges), kernels.N_STEPS), dtype=np.uint8)
+        first_halving = np.empty(len(n_edges), dtype=np.int64)
+        kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
+        coordinates = (self.pair_map.kind_codes, self.pair_map.columns)
+        grid = (padded, low, scale, before, first_halving)
+
+        def fill(start: int) -> None:
+            stop = min(start + CHUNK, len(self))
+            pairs = self.pair_map.complete(self.point_pairs(start, stop))
+            kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
+
+        in_threads(fill, range(0, len(self), CHUNK), self._n_threads)
+
+    def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
+        """Values of some coordinates, ``(n_columns, n_pairs)``."""
+        values = np.empty((len(columns), pairs.n_pairs))
+        coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
+        fill_values(*(self.pair_map.complete(pairs) if self.pair_map.of_whole[columns].any() else pairs), *coordinates, values)
+        return values
+
+    def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
+        # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
+        sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
+        pairs = self.point_pairs(0, len(self))
+        sampled = self.pair_map.complete(pairs.take(sample))
+        edges = [np.empty(0)] * len(self.pair_map)
+        # The least and the greatest of the two values of a feature share their edges: square regions compare both with one
+        # value.
+        twins: dict[int, int] = {}
+        if {"min", "max"} <= set(self.pair_map.kinds):
+            twins = dict(zip(self.pair_map.numbers("min").tolist(), self.pair_map.numbers("max").tolist(), strict=True))
+        alone = set(range(len(edges))) - set(twins) - set(twins.values())
+        for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
+            found = find_edges(self._values(group, sampled), max_bins, partial(self._values, group, pairs))
+            for column in group:
+                edges[column] = found
+        return edges
+
+
+def find_edges(
+    sampled: NDArray[np.float64], max_bins: int | None, all_values: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Sorted edges of at most ``max_bins`` bins; midpoints of neighbours among the values.
+
+    Where there are more distinct values than bins, each bin holds about as many of the sampled values; all values are asked for
+    only where the sampled ones would fit the bins.
+
+    Examples
+    --------
+    >>> values = np.array([3.0, 1.0, 1.0, 2.0])
+    >>> find_edges(values, max_bins=255, all_values=lambda: values).tolist()
+    [1.5, 2.5]
+    """
+    ordered = np.sort(sampled, axis=None)
+    if max_bins is None or _n_distinct(ordered) <= max_bins:
+        distinct = np.unique(all_values())
+        if max_bins is None or len(distinct) <= max_bins:
+            return _midpoints(distinct[:-1], distinct[1:])
+    cuts = np.arange(1, max_bins) * len(ordered) // max_bins
+    cuts = cuts[cuts > 0]
+    return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))
+
+
+def _n_distinct(ordered: NDArray[np.float64]) -> int:
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+
+
+def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half way between neighbours, and never as large as the upper one, so that the edge separates them."""
+    middle = 0.5 * low + 0.5 * high
+    return np.where((low < middle) & (middle < high), middle, low)

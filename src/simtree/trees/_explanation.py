@@ -1,0 +1,116 @@
+"""Why a pair has its score: what each feature added on the way to the terminal cells.
+
+From a cell to its child the value changes; the change is shared among the coordinates that were tested on the way, by their
+impurity decrease, and a coordinate's share goes to its feature. The changes of a way add up to the value of its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.pairs._coordinates import PointPairs
+from simtree.trees._rank_tree import RankTree
+from simtree.trees._regions import INSIDE, AxisRegion
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What each feature added to the score of one pair; ``base`` plus all contributions is the score.
+
+    Parameters
+    ----------
+    feature_names : tuple of str
+        The features.
+    x, x2 : ndarrays of shape (n_features,)
+        The two points.
+    contributions : ndarray of shape (n_features,)
+        What each feature added (or took, if negative).
+    base : float
+        What is said of a pair of which nothing is known.
+    score : float
+        The score of the pair.
+
+    Examples
+    --------
+    >>> from simtree import SimilarityTree
+    >>> X, y = [[0.0, 5.0], [0.1, 3.0], [1.0, 4.0], [1.1, 6.0]], [0, 0, 1, 1]
+    >>> tree = SimilarityTree(max_depth=1, splitter="cut").fit(X, y)
+    >>> print(tree.explain_pair(X[0], X[2]))
+    score 1 = 2 (any pair) - 1
+    feature         x        x'  contribution
+    x0              0         1        -1.000
+    x1              5         4        +0.000
+    """
+
+    feature_names: tuple[str, ...]
+    x: NDArray[np.float64]
+    x2: NDArray[np.float64]
+    contributions: NDArray[np.float64]
+    base: float
+    score: float
+
+    def order(self) -> NDArray[np.int64]:
+        """Features from the one that said most to the one that said least."""
+        return np.argsort(-np.abs(self.contributions), kind="stable")
+
+    def __str__(self) -> str:
+        change = self.score - self.base
+        width = max(7, *(len(name) for name in self.feature_names))
+        lines = [
+            f"score {self.score:.4g} = {self.base:.4g} (any pair) {'-' if change < 0 else '+'} {abs(change):.4g}",
+            "  ".join(["feature".ljust(width), "x".rjust(8), "x'".rjust(8), "contribution"]),
+        ]
+        for j in self.order():
+            numbers = f"{self.x[j]:8.4g}  {self.x2[j]:8.4g}  {self.contributions[j]:+12.3f}"
+            lines.append(f"{self.feature_names[j]:{width}}  {numbers}")
+        return "\n".join(lines)
+
+
+def explain(
+    trees: Sequence[RankTree],
+    values: Sequence[NDArray[np.float64]],
+    pair: PointPairs,
+    names: Sequence[str] | None,
+) -> Explanation:
+    """The explanation of the mean over trees of the values of the terminal cells of one pair."""
+    pair_map = trees[0].pair_map
+    pair = pair_map.complete(pair)
+    x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
+    contributions = np.zeros(pair_map.n_features)
+    base = score = 0.0
+    for tree, of_cells in zip(trees, values, strict=True):
+        added, end = _follow(tree, of_cells, pair)
+        contributions += added
+        base += of_cells[0]
+        score += of_cells[end]
+    n = len(trees)
+    features = tuple(f"x{j}" for j in range(pair_map.n_features)) if names is None else tuple(map(str, names))
+    return Explanation(features, x, x2, contributions / n, float(base / n), float(score / n))
+
+
+def _follow(tree: RankTree, values: NDArray[np.float64], pair: PointPairs) -> tuple[NDArray[np.float64], int]:
+    """What each feature added to the value on the way of one pair, and the terminal cell it ends in."""
+    pair_map = tree.pair_map
+    plain = pair_map.plain_values(pair)[:, 0]
+    added = np.zeros(pair_map.n_features)
+    cell = 0
+    while tree.cells.inside[cell] >= 0:
+        region = tree.region(cell)
+        if isinstance(region, AxisRegion):
+            weights = np.zeros(len(pair_map))
+            at = 0
+            while at >= 0:
+                coordinate = region.coordinate[at]
+                weights[coordinate] += region.decrease[at]
+                at = int(region.if_le[at] if plain[coordinate] <= region.threshold[at] else region.if_gt[at])
+            inside, shares = at == INSIDE, pair_map.by_feature(weights / weights.sum())
+        else:
+            inside, shares = bool(region.contains(pair_map, pair)[0]), region.feature_shares(pair_map)
+        child = int(tree.cells.inside[cell] if inside else tree.cells.outside[cell])
+        added += (values[child] - values[cell]) * shares
+        cell = child
+    return added, cell

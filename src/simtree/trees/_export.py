@@ -1,0 +1,144 @@
+"""A grown tree as rules that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from simtree.trees._rank_tree import RankTree
+from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
+
+# Terms of a linear rule, and alternatives of an axis rule, that are printed; what is left out is said.
+MAX_TERMS = 6
+MAX_ALTERNATIVES = 8
+
+
+def export_text(
+    tree: RankTree, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3
+) -> str:
+    """The cells of a tree, each with its counts, its stretch of the ROC curve, and the rule that splits it.
+
+    A cell ``d.k`` is the k-th most similar of depth d.
+    """
+    names = tree.pair_map.names(feature_names)
+    fpr, tpr = tree.cell_bounds()
+    cells = tree.cells
+    lines: list[str] = []
+
+    def describe(cell: int, indent: str) -> None:
+        counts = f"{cells.n_same[cell]} same, {cells.n_different[cell]} different"
+        deeper = indent[:-5] + "|  " if indent else ""
+        if cell == 0:
+            lines.append(f"all pairs: {counts}")
+        else:
+            stretch = (
+                f"FPR {_number(fpr[cell], digits)} to {_number(fpr[cell] + tree.fpr_mass[cell], digits)}, "
+                f"TPR {_number(tpr[cell], digits)} to {_number(tpr[cell] + tree.tpr_mass[cell], digits)}"
+            )
+            score = f", score {tree.scores[cell]:.15g}" if cells.inside[cell] < 0 else ""
+            lines.append(f"{indent}cell {cells.depth[cell]}.{cells.rank[cell]}: {counts}, {stretch}{score}")
+        if cells.inside[cell] < 0:
+            return
+        if max_depth is not None and cells.depth[cell] >= max_depth:
+            lines.append(f"{deeper}|  ... (split further)")
+            return
+        for k, alternative in enumerate(describe_region(tree.region(cell), names, digits)):
+            lines.append(f"{deeper}|  {'inside if' if k == 0 else '       or'} {alternative}")
+        for child in (int(cells.inside[cell]), int(cells.outside[cell])):
+            describe(child, f"{deeper}|--- ")
+
+    describe(0, "")
+    return "\n".join(lines)
+
+
+def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digits: int = 6) -> dict[str, Any]:
+    """The same as nested dicts of words and numbers, for JSON; a split cell has ``inside_if``, ``inside``, ``outside``."""
+    names = tree.pair_map.names(feature_names)
+    fpr, tpr = tree.cell_bounds()
+    cells = tree.cells
+
+    def described(cell: int) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "depth": int(cells.depth[cell]),
+            "rank": int(cells.rank[cell]),
+            "n_same": int(cells.n_same[cell]),
+            "n_different": int(cells.n_different[cell]),
+            "fpr": [float(fpr[cell]), float(fpr[cell] + tree.fpr_mass[cell])],
+            "tpr": [float(tpr[cell]), float(tpr[cell] + tree.tpr_mass[cell])],
+            "llr": float(tree.llr[cell]),
+        }
+        if cells.inside[cell] < 0:
+            return {**found, "score": float(tree.scores[cell])}
+        return {
+            **found,
+            "gain": float(cells.gain[cell]),
+            "inside_if": describe_region(tree.region(cell), names, digits),
+            "inside": described(int(cells.inside[cell])),
+            "outside": described(int(cells.outside[cell])),
+        }
+
+    return described(0)
+
+
+def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> list[str]:
+    """The ways to be inside a region, each a conjunction of conditions."""
+    if isinstance(region, AxisRegion):
+        ways = [" and ".join(_conditions(path, names, digits)) for path in inside_paths(region)]
+        if len(ways) > MAX_ALTERNATIVES:
+            ways = [*ways[:MAX_ALTERNATIVES], f"one of {len(ways) - MAX_ALTERNATIVES} more ways"]
+        return ways
+    if isinstance(region, LinearRegion):
+        order = np.argsort(-region.shares, kind="stable")
+        used = order[region.weights[order] != 0.0]
+        terms = [f"{_number(region.weights[c], digits)} ({names[c]})" for c in used[:MAX_TERMS]]
+        if len(used) > MAX_TERMS:
+            terms.append(f"{len(used) - MAX_TERMS} smaller terms")
+        return [" + ".join(terms) + f" >= {_number(-region.intercept, digits)}"]
+    if isinstance(region, ObliqueRegion):
+        own = [*(f"|v{k}·(x - x')|" for k in range(len(region.directions)))]
+        own += [f"v{k}·(x + x')" for k in range(len(region.directions))]
+        return describe_region(region.tests, [*names, *own], digits)
+    if isinstance(region, QuadraticRegion):
+        return [f"the Gaussian log-likelihood ratio of its difference and sum is >= {_number(region.threshold, digits)}"]
+    return ["the fitted classifier says same"]
+
+
+def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
+    """Each way through the tests of a region that ends inside: (coordinate, threshold, whether at most it)."""
+    stack: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
+    while stack:
+        at, path = stack.pop()
+        if at == INSIDE:
+            yield path
+        elif at >= 0:
+            test = int(region.coordinate[at]), float(region.threshold[at])
+            stack.append((int(region.if_gt[at]), [*path, (*test, False)]))
+            stack.append((int(region.if_le[at]), [*path, (*test, True)]))
+
+
+def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
+    """The tests of a path, those of one coordinate merged into one interval."""
+    low: dict[int, float] = {}
+    high: dict[int, float] = {}
+    for coordinate, threshold, at_most in path:
+        if at_most:
+            high[coordinate] = min(threshold, high.get(coordinate, np.inf))
+        else:
+            low[coordinate] = max(threshold, low.get(coordinate, -np.inf))
+    conditions = []
+    for coordinate in dict.fromkeys(c for c, _, _ in path):
+        name = names[coordinate]
+        if coordinate in low and coordinate in high:
+            conditions.append(f"{_number(low[coordinate], digits)} < {name} <= {_number(high[coordinate], digits)}")
+        elif coordinate in high:
+            conditions.append(f"{name} <= {_number(high[coordinate], digits)}")
+        else:
+            conditions.append(f"{name} > {_number(low[coordinate], digits)}")
+    return conditions
+
+
+def _number(value: float, digits: int) -> str:
+    """A number with so many significant digits."""
+    return f"{float(value):.{digits}g}"

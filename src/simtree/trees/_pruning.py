@@ -1,0 +1,115 @@
+"""Pruning: children of a cell are merged again where the area they add under the ROC curve is not worth the cells they cost.
+
+The AUC of a subtree is one half plus half the sum of the gains of its splits, so splits can be judged one by one. A penalty
+for each terminal cell makes AUC - penalty * (number of terminal cells) the criterion; as the penalty grows, the best subtree
+shrinks and each one is part of the one before (weakest-link pruning of Breiman et al. 1984, with the AUC in the place of the
+error).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.pairs._coordinates import PointPairs
+from simtree.trees._rank_tree import RankTree, TreeBuilder
+
+
+class PruningPath(NamedTuple):
+    """The nested subtrees of a tree, from the whole tree to the root alone."""
+
+    penalties: NDArray[np.float64]
+    """From this penalty on the subtree is the best one; the first is 0."""
+    aucs: NDArray[np.float64]
+    """AUC of the subtree on the training pairs."""
+    n_leaves: NDArray[np.int64]
+    """Number of its terminal cells."""
+
+
+def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
+    """The penalty from which on the split of each cell is undone; nan for terminal cells.
+
+    The weakest link is the cell whose whole subtree adds least AUC for each terminal cell it adds. Undoing it changes what its
+    ancestors' subtrees add, and the next weakest link is sought.
+    """
+    cells = tree.cells
+    parent, split = cells.parent, cells.inside >= 0
+    added_auc = np.where(split, 0.5 * cells.gain, 0.0)
+    added_leaves = split.astype(np.int64)
+    for cell in range(tree.n_cells - 1, 0, -1):  # children come after their parent
+        added_auc[parent[cell]] += added_auc[cell]
+        added_leaves[parent[cell]] += added_leaves[cell]
+    critical = np.full(tree.n_cells, np.nan)
+    links = [(added_auc[cell] / added_leaves[cell], int(cell)) for cell in np.flatnonzero(split)]
+    heapq.heapify(links)
+    penalty = 0.0
+    while links:
+        strength, cell = heapq.heappop(links)
+        if not np.isnan(critical[cell]) or strength != added_auc[cell] / added_leaves[cell]:
+            continue  # undone with an ancestor, or told again since
+        penalty = max(penalty, strength)  # rounding must not make the path go back
+        lost_auc, lost_leaves = added_auc[cell], added_leaves[cell]
+        below = [cell]
+        while below:
+            undone = below.pop()
+            if split[undone] and np.isnan(critical[undone]):
+                critical[undone] = penalty
+                below += [int(cells.inside[undone]), int(cells.outside[undone])]
+        above = int(parent[cell])
+        while above >= 0:
+            added_auc[above] -= lost_auc
+            added_leaves[above] -= lost_leaves
+            heapq.heappush(links, (added_auc[above] / added_leaves[above], above))
+            above = int(parent[above])
+    return critical
+
+
+def pruning_path(tree: RankTree) -> PruningPath:
+    """All subtrees that are best for some penalty."""
+    critical = critical_penalties(tree)
+    splits = np.flatnonzero(~np.isnan(critical))
+    splits = splits[np.argsort(critical[splits], kind="stable")]
+    steps = np.unique(critical[splits])
+    penalties = np.concatenate([[0.0], steps]) if not len(steps) or steps[0] > 0.0 else steps
+    # Of the splits in the order in which they are undone, how many are undone at each penalty; and the gains of the others.
+    n_undone = np.searchsorted(critical[splits], penalties, side="right")
+    left = np.concatenate([np.cumsum(tree.cells.gain[splits][::-1])[::-1], [0.0]])
+    return PruningPath(penalties, 0.5 + 0.5 * left[n_undone], 1 + len(splits) - n_undone)
+
+
+def prune(tree: RankTree, penalty: float) -> RankTree:
+    """The smallest subtree with the highest AUC - penalty * (number of terminal cells)."""
+    keep = critical_penalties(tree) > penalty
+    cells = tree.cells
+    builder = TreeBuilder(tree.pair_map, tree.max_depth, int(cells.n_same[0]), int(cells.n_different[0]))
+    number = {0: 0}
+    for cell in np.flatnonzero(keep).tolist():
+        inside, outside = int(cells.inside[cell]), int(cells.outside[cell])
+        counts = int(cells.n_same[inside]), int(cells.n_different[inside])
+        number[inside], number[outside] = builder.split(number[cell], tree.region(cell), *counts)
+    return builder.freeze()
+
+
+def held_out_gains(tree: RankTree, pairs: PointPairs, same: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Gain of each split on other pairs: what it adds, twice, to the AUC of any subtree that has it."""
+    cells = tree.cells
+    reached = tree.apply(pairs)
+    counts = [np.bincount(reached[kind], minlength=tree.n_cells).astype(np.float64) for kind in (same, ~same)]
+    for count in counts:
+        for cell in range(tree.n_cells - 1, 0, -1):
+            count[cells.parent[cell]] += count[cell]
+    tpr, fpr = (count / count[0] for count in counts)
+    gains = np.zeros(tree.n_cells)
+    split = np.flatnonzero(cells.inside >= 0)
+    inside = cells.inside[split]
+    gains[split] = fpr[split] * tpr[inside] - tpr[split] * fpr[inside]
+    return gains
+
+
+def held_out_aucs(tree: RankTree, gains: NDArray[np.float64], penalties: NDArray[np.float64]) -> NDArray[np.float64]:
+    """AUC on other pairs, given the gains of all splits on them, of the subtrees for some penalties."""
+    critical = critical_penalties(tree)
+    return np.array([0.5 + 0.5 * gains[critical > penalty].sum() for penalty in penalties])

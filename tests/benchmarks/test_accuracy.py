@@ -1,0 +1,426 @@
+"""The accuracy benchmark: test data stay apart, peers do what they say, and every command runs at a tiny size."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.covariance import shrunk_covariance
+from sklearn.preprocessing import StandardScaler
+
+from accuracy import catalogue, data, page, peers, protocol, report, run
+from accuracy.data import Labelled, Pairs
+from accuracy.peers import Training
+from accuracy.protocol import SCALES, Benchmark, Contest, Model, Unit
+from simtree.experiments._results import Order
+
+ROOT = Path(__file__).parents[2]
+TINY = SCALES["tiny"]
+
+
+def numbered(n_classes=20, n_each=10):
+    """Points whose only feature is their row number."""
+    y = np.repeat(np.arange(n_classes), n_each)
+    return Labelled(np.arange(len(y), dtype=np.float32)[:, None], y)
+
+
+def people(points, X):
+    return set(points.y[X[:, 0].astype(int)].tolist())
+
+
+# Splits
+
+
+def test_people_of_a_split_are_tested_or_learned_from():
+    points = numbered()
+    splits = [data.other_people(points, 0.6, Pairs(50, 500), k, None) for k in range(3)]
+    for split in splits:
+        learned, tested = people(points, split.X), people(points, split.X_test)
+        assert len(learned) == 12
+        assert learned | tested == set(range(20))
+        assert not learned & tested
+        assert (split.groups == split.y).all()
+        of_pairs = split.X_test[split.rows, 0].astype(int)
+        assert ((points.y[of_pairs[:, 0]] == points.y[of_pairs[:, 1]]) == split.same).all()
+    assert len({frozenset(people(points, split.X)) for split in splits}) == 3
+
+
+def test_choices_stay_inside_the_training_people_of_split_0():
+    points = numbered()
+    allowed = people(points, data.other_people(points, 0.6, Pairs(50, 500), 0, None).X)
+    choices = [data.other_people(points, 0.6, Pairs(50, 500), 0, k) for k in range(data.N_CHOICES)]
+    tested = [people(points, choice.X_test) for choice in choices]
+    for choice, held_out in zip(choices, tested, strict=True):
+        assert people(points, choice.X) == allowed - held_out
+    assert set.union(*tested) == allowed
+    assert sum(map(len, tested)) == len(allowed)
+
+
+def test_folds_of_points_cover_all_and_choices_stay_inside_split_0():
+    points = numbered(6, 25)
+    splits = [data.other_points(points, Pairs(50, 500), k, None) for k in protocol.SPLITS]
+    tested = [set(split.X_test[:, 0].tolist()) for split in splits]
+    assert set.union(*tested) == set(points.X[:, 0].tolist())
+    assert sum(map(len, tested)) == len(points.X)
+    assert all(people(points, split.X_test) == set(range(6)) for split in splits)
+    allowed = set(data.other_points(points, Pairs(50, 500), 0, None).X[:, 0].tolist())
+    for k in range(data.N_CHOICES):
+        choice = data.other_points(points, Pairs(50, 500), 0, k)
+        assert set(choice.X[:, 0].tolist()) | set(choice.X_test[:, 0].tolist()) == allowed
+        assert not set(choice.X[:, 0].tolist()) & set(choice.X_test[:, 0].tolist())
+
+
+def test_choosing_on_mnist_never_reads_its_test_images(monkeypatch):
+    rng = np.random.default_rng(0)
+    images, digits = rng.integers(0, 256, (200, 784), dtype=np.uint8), np.arange(200, dtype=np.uint8) % 10
+    monkeypatch.setattr(data, "load_mnist", lambda: (images, digits))
+    monkeypatch.setattr(data, "LAST_IMAGES", 50)
+    monkeypatch.setattr(data, "N_COMPONENTS", 5)
+    monkeypatch.setattr(data, "mnist", lambda n_components: pytest.fail("the test images were read"))
+    data.images.cache_clear()
+    split = data.digits(Pairs(20, 200), 0, 0)
+    data.images.cache_clear()
+    assert split.X.shape == (150, 5)
+    assert split.X_test.shape == (50, 5)
+    assert (split.y == digits[:150]).all()
+
+
+def test_official_pairs_are_read_as_they_are_written():
+    text = "2\t1\nann\t1\t2\nann\t2\tbob\t1\nbob\t1\t3\nann\t1\tbob\t3\n"
+    row_of = {"ann_0001": 0, "ann_0002": 1, "bob_0001": 2, "bob_0003": 3}
+    rows, same = data.official_pairs(text, row_of)
+    assert rows.tolist() == [[[0, 1], [1, 2]], [[2, 3], [0, 3]]]
+    assert same.tolist() == [[True, False], [True, False]]
+
+
+def test_nobody_of_an_official_fold_is_learned_from():
+    faces = data.made_up_faces()
+    split = data.without_fold(faces, 3)
+    assert not set(split.y.tolist()) & set(faces.y[faces.folds[3]].ravel().tolist())
+    assert ((faces.y[split.rows[:, 0]] == faces.y[split.rows[:, 1]]) == split.same).all()
+
+
+@pytest.mark.skipif(not os.environ.get("SIMTREE_DATA"), reason="SIMTREE_DATA is not set")
+def test_folds_of_the_real_faces_share_nobody():
+    faces = data.read_lfw()
+    assert faces.folds.shape == (10, 600, 2)
+    assert ((faces.y[faces.folds[..., 0]] == faces.y[faces.folds[..., 1]]) == faces.same).all()
+    of_fold = [set(faces.y[fold].ravel().tolist()) for fold in faces.folds]
+    assert sum(map(len, of_fold)) == len(set.union(*of_fold))
+
+
+# Figures
+
+
+def test_a_rate_needs_thirty_different_pairs():
+    same = np.arange(3_200) < 200
+    found = protocol.figures(np.random.default_rng(0).normal(size=3_200) + same, same, (1e-1, 1e-2, 1e-3))
+    assert found["n_different"] == 3_000
+    assert [rate is None for rate in found["tpr"]] == [False, False, True]
+
+
+def test_threshold_is_best_and_does_not_cut_ties():
+    scores, same = np.array([5.0, 4.0, 3.0, 3.0, 1.0]), np.array([True, True, True, False, False])
+    assert protocol.best_threshold(scores, same) in (2.0, 3.5)
+    assert protocol.best_threshold(np.array([2.0, 2.0, 1.0]), np.array([True, False, True])) <= 1.0
+
+
+def test_official_accuracy_takes_the_threshold_of_the_other_folds():
+    folds = [{"scores": [2.0, 1.0], "same": [True, False]} for _ in range(3)] + [{"scores": [1.4, 0.0], "same": [True, False]}]
+    assert protocol.official_accuracies(folds) == [1.0, 1.0, 1.0, 0.5]
+
+
+# Peers
+
+
+@pytest.fixture
+def training():
+    points = data.made_up_points(8, 30)
+    return Training(points.X, points.y, None, seed=3)
+
+
+def test_coordinates_of_pairs():
+    X = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]], dtype=np.float32)
+    kinds = ("abs_diff", "sum", "min", "max", "product", "dot", "cosine", "euclidean", "manhattan")
+    found = peers.coordinates(X, np.array([[0, 1], [0, 2]]), kinds)
+    assert found.dtype == np.float32
+    assert found[0] == pytest.approx([2, 4, 4, 4, 1, 0, 3, 4, 3, 0, 3, 0.6, 20**0.5, 6])
+    assert found[1] == pytest.approx([3, 4, 3, 4, 0, 0, 3, 4, 0, 0, 0, 0.0, 5, 7])
+
+
+def test_coordinates_do_not_depend_on_blocks(monkeypatch, training):
+    rows = np.random.default_rng(0).integers(0, len(training.X), (40, 2))
+    whole = peers.coordinates(training.X, rows, peers.ALL)
+    monkeypatch.setattr(peers, "BLOCK", 7)
+    assert (peers.coordinates(training.X, rows, peers.ALL) == whole).all()
+
+
+def test_all_get_the_same_pairs_as_many_same_as_different(training):
+    first, second = training.pairs(1_000), replace(training, n_jobs=2).pairs(1_000)
+    assert (first.first == second.first).all()
+    assert (first.second == second.second).all()
+    assert first.n_same == 500
+    assert (replace(training, seed=4).pairs(1_000).first != first.first).any()
+
+
+class Recorder(StandardScaler):
+    """Tells what was transformed in training from what is transformed later."""
+
+    def fit_transform(self, X, y=None):
+        self.fit(X)
+        return np.asarray(self.transform(X) + 100.0)
+
+
+def test_a_representation_is_fitted_by_its_fit_transform(training):
+    given = []
+
+    class Classifier:
+        def __init__(self, n_trees, **parameters):
+            pass
+
+        def fit(self, matrix, same):
+            given.append(matrix)
+
+        def predict_proba(self, matrix):
+            given.append(matrix)
+            return np.column_stack([matrix[:, 0], matrix[:, 0]])
+
+    model = peers.pair_classifier(training, make=Classifier, kinds=("min",), n_pairs=500, representation=Recorder())
+    model.pair_score(np.array([[0, 1]]), training.X)
+    assert given[0].min() > 50.0
+    assert given[1].max() < 50.0
+
+
+def test_quadratic_ratio_is_that_of_four_normal_laws(training):
+    model = peers.quadratic_ratio(training, n_pairs=2_000, shrinkage=0.2)
+    pairs = training.pairs(2_000)
+    a, b = (training.X[rows].astype(np.float64) for rows in (pairs.first, pairs.second))
+    rows = np.array([[0, 1], [5, 200]])
+    expected = np.zeros(2)
+    for sign, kind in ((1.0, pairs.same), (-1.0, ~pairs.same)):
+        for learned, values in ((np.concatenate([a - b, b - a]), -1.0), (a + b, 1.0)):
+            chosen = learned[np.tile(kind, len(learned) // len(kind))]
+            law = multivariate_normal(chosen.mean(axis=0), shrunk_covariance(np.cov(chosen, rowvar=False), shrinkage=0.2))
+            expected += sign * law.logpdf(training.X[rows[:, 0]] + values * training.X[rows[:, 1]])
+    assert model.pair_score(rows, training.X) == pytest.approx(expected)
+    assert model.pair_score(rows[:, ::-1], training.X) == pytest.approx(expected)
+
+
+PEERS = {
+    "euclidean": peers.euclidean,
+    "cosine": peers.cosine,
+    "manhattan": peers.standardised_manhattan,
+    "lda": peers.lda_cosine,
+    "shrunk lda": partial(peers.lda_cosine, shrinkage=0.3),
+    "nca": peers.nca,
+    "quadratic": peers.quadratic_ratio,
+    "random forest": partial(peers.random_forest, kinds=peers.F, n_pairs=5_000, n_trees=20),
+    "lightgbm": partial(peers.pair_classifier, kinds=peers.ALL, n_pairs=5_000, n_trees=20),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_peers_find_clouds_apart(training, name):
+    points = data.made_up_points(8, 30)
+    rows, same = Pairs(300, 3_000).of(points.y, 0)
+    scores = PEERS[name](training).pair_score(rows, points.X)
+    assert scores.shape == same.shape
+    assert protocol.figures(scores, same, (0.1,))["auc"] > 0.9
+
+
+# Tables
+
+
+def result_of(figures, *, n_problems=1, aims=None):
+    models = [
+        {"model": name, "ours": name == "ours", "figures": f, "seconds": {"fit": [1.0], "score": [1.0]}, "curve": [0.5, 1.0]}
+        for name, f in figures.items()
+    ]
+    problems = [{"name": f"p{k}", "pairs": [{"same": 10, "different": 100}], "models": models} for k in range(n_problems)]
+    contest = {"title": "Best", "ours": "ours", "must_beat": ["a", "b"], "aims": aims or {}}
+    return {
+        "name": "x",
+        "title": "X",
+        "says": "Y.",
+        "scale": "full",
+        "choose": False,
+        "splits": [1, 2],
+        "missing": {},
+        "problems": problems,
+        "contests": [contest],
+        "grid": [0.0, 1.0],
+    }
+
+
+def test_differences_are_paired_and_verdicts_name_what_is_behind():
+    ours = {"AUC": [0.9, 0.8], "TPR at 0.1": [0.5, 0.5]}
+    result = result_of(
+        {"ours": ours, "a": {"AUC": [0.8, 0.85], "TPR at 0.1": [0.6, 0.6]}}, aims={"AUC": 0.85, "TPR at 0.1": 0.6}
+    )
+    text = report.section(result)
+    assert "| a | +0.02500 ± 0.10607 (1 won, 1 lost) | -0.1000 ± 0.0000 (0 won, 2 lost) | no: behind in TPR at 0.1 |" in text
+    assert "| b |  |  | not run |" in text
+    assert "| AUC | 0.85 | 0.85000 | yes |" in text
+    assert "| TPR at 0.1 | 0.6 | 0.5000 | no |" in text
+    summary = report.summary([result]).splitlines()
+    assert summary[2] == "| x | ours | a | in 1 of 2 | AUC +0.02500, TPR at 0.1 -0.1000 |"
+    assert summary[3] == "| x | ours | b | not run |  |"
+
+
+def test_ranks_over_problems():
+    result = result_of({"ours": {"AUC": [0.9]}, "a": {"AUC": [0.8]}, "b": {"AUC": [0.9]}}, n_problems=4)
+    ranks, p_value = report.mean_ranks(result, ["ours", "a", "b"], "AUC")
+    assert ranks == {"ours": 1.5, "a": 3.0, "b": 1.5}
+    assert 0.0 < p_value < 0.05
+    assert "Ours has the best mean rank in AUC." in report.rank_table(result, result["contests"][0])
+
+
+def test_critical_difference_is_that_of_the_tables():
+    """Demšar 2006, table 5: q = 2.343 for 3 models and 2.949 for 7."""
+    assert report.critical_difference(3, 10) == pytest.approx(2.343 * (12 / 60) ** 0.5, abs=2e-3)
+    assert report.critical_difference(7, 5) == pytest.approx(2.949 * (56 / 30) ** 0.5, abs=2e-3)
+
+
+# The commands
+
+
+@pytest.mark.parametrize("choose", [False, True], ids=["report", "choose"])
+@pytest.mark.parametrize("name", catalogue.BENCHMARKS)
+def test_every_benchmark_runs_at_a_tiny_size(tmp_path, name, choose):
+    benchmark = catalogue.BENCHMARKS[name]
+    run.run(benchmark, Order(tmp_path, 2, 0, 1, "tiny"), scale=TINY, splits=(1, 2), choose=choose)
+    stem = f"{name}_choose" if choose else name
+    assert {file.name for file in tmp_path.iterdir()} == {f"{stem}{end}" for end in (".json", ".md", ".png", ".runs.jsonl")}
+    result = json.loads((tmp_path / f"{stem}.json").read_text())
+    installed = [model.name for model in benchmark.models if model.installed]
+    for problem in result["problems"]:
+        assert [entry["model"] for entry in problem["models"]] == installed
+        n_runs = next(p for p in benchmark.problems if p.name == problem["name"]).n_choices if choose else 2
+        for entry in problem["models"]:
+            assert len(entry["figures"]["AUC"]) == n_runs
+            assert min(entry["figures"]["AUC"]) > 0.3
+            assert (report.OFFICIAL in entry["figures"]) == (name == "lfw" and not choose)
+    for contest in benchmark.contests:
+        assert benchmark.model(contest.ours).ours
+        assert not any(benchmark.model(other).ours for other in contest.must_beat)
+
+
+def test_names_of_models_are_unique():
+    for benchmark in catalogue.BENCHMARKS.values():
+        assert len({model.name for model in benchmark.models}) == len(benchmark.models)
+
+
+def test_settings_of_a_model_are_told():
+    assert catalogue.UCI_RANDOM_FOREST.settings == {
+        "learn": "pair_classifier",
+        "make": "random_forest",
+        "kinds": "('abs_diff', 'sum')",
+        "n_pairs": "100000",
+    }
+    assert catalogue.EUCLIDEAN.settings == {"learn": "euclidean"}
+
+
+class Counted:
+    """A model that counts how often it learns."""
+
+    def __init__(self, compare):
+        self.compare, self.times, self.seen, self.__name__ = compare, 0, [], "counted"
+
+    def __call__(self, training):
+        self.times += 1
+        self.seen.append(training)
+        return self.compare(training)
+
+
+def test_only_what_is_missing_is_computed(tmp_path):
+    first, second = Counted(peers.euclidean), Counted(peers.cosine)
+    models = (Model("first", first), Model("second", second, ours=True), Model("third", first, needs="no_such_library"))
+    problem = catalogue.KEYSTROKE.problems[0]
+    one = Benchmark("k", "K", "Says.", (problem,), models[:1], ())
+    both = replace(one, models=models, contests=(Contest("Best", "second", ("first",), {}),))
+    order = Order(tmp_path, 2, 0, 1, "tiny")
+    run.run(one, order, scale=TINY, splits=(1,))
+    run.run(both, order, scale=TINY, splits=(1, 2))
+    assert (first.times, second.times) == (2, 2)
+    assert all((a.X == b.X).all() and a.seed == b.seed for a, b in zip(first.seen, second.seen, strict=True))
+    run.run(both, order, scale=TINY, splits=(1, 2), models=[models[0]], again=True)
+    assert (first.times, second.times) == (4, 2)
+    result = json.loads((tmp_path / "k.json").read_text())
+    assert result["missing"] == {"third": "no_such_library"}
+    assert [entry["model"] for entry in result["problems"][0]["models"]] == ["first", "second"]
+    with pytest.raises(ValueError, match="scale='tiny', not 'quick'"):
+        run.run(both, order, scale=SCALES["quick"])
+
+
+def test_split_of_a_run_is_drawn_by_its_number():
+    problem = catalogue.KEYSTROKE.problems[0]
+    first, again, other = (protocol.split_of(Unit(problem, "split", k), TINY) for k in (1, 1, 2))
+    assert first is again
+    assert people_of(first) != people_of(other)
+
+
+def people_of(split):
+    return set(split.y.tolist())
+
+
+def start(script, out, *arguments, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"} | variables
+    command = [sys.executable, str(ROOT / "benchmarks" / "accuracy" / script), *arguments]
+    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
+
+
+def test_commands_write_results_and_a_page(tmp_path):
+    finished = start("run.py", tmp_path, "lfw", "--tiny", "--splits", "2", "--only", "learning", "--out", "results")
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.strip().endswith((tmp_path / "results" / "lfw.md").read_text().strip())
+    made = start("page.py", tmp_path, "--results", "results", "--page", "accuracy.md")
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "accuracy.md").read_text()
+    assert "](results/lfw.png)" in text
+    assert "| cosine, no learning |" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("lfw",), "SIMTREE_DATA is not set"),
+        (("lfw", "--splits", "0-3"), "'0-3' is no range of splits; give splits from 1 to 5"),
+        (("lfw", "--tiny", "--only", "magic"), "--only 'magic' is in no name of a model; there are: Euclidean"),
+    ],
+)
+def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
+    finished = start("run.py", tmp_path, *arguments)
+    assert finished.returncode == 2
+    assert sentence in finished.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_page_without_results_says_how_to_make_them(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no results; make them with: python benchmarks/accuracy/run.py"):
+        page.make_page(tmp_path, folder="results")
+
+
+RESULTS = ROOT / "docs" / "results" / "accuracy"
+
+
+def test_the_committed_page_is_what_the_command_makes():
+    made = page.make_page(RESULTS, folder="results/accuracy")
+    assert (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8") == made
+    for file in RESULTS.glob("*.json"):
+        result = json.loads(file.read_text())
+        assert result["scale"] == "full"
+        assert result["choose"] or result["splits"] == list(protocol.SPLITS)
+
+
+def test_the_readme_has_the_figures_of_the_results():
+    lines = report.headline(page.read_results(RESULTS).values(), catalogue.tpr_at(1e-3))
+    assert lines in (ROOT / "README.md").read_text(encoding="utf-8")

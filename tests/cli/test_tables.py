@@ -1,0 +1,260 @@
+"""Tables from files: every kind is read alike, and what is wrong is named by its column and its row."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from simtree.cli import _tables as tables
+from simtree.cli._tables import choose_features, read_samples, read_table, stream_table
+
+FRAME = pd.DataFrame(
+    {"who": ["ann", "ann", "bob", "bob"], "hold": [0.1, 0.25, 1 / 3, 1e-17], "flight": [1, 2, 3, 4], "left": [True, False] * 2}
+)
+
+
+def write(folder, end, frame=FRAME):
+    path = folder / f"people.{end}"
+    if end == "parquet":
+        frame.to_parquet(path)
+    elif end == "feather":
+        frame.to_feather(path)
+    else:
+        frame.to_csv(path, index=False, sep={"tsv": "\t"}.get(end, ","))
+    return path
+
+
+@pytest.mark.parametrize("end", ["csv", "tsv", "parquet", "feather", "csv.gz"])
+def test_every_kind_of_table_is_read_alike(tmp_path, end):
+    found = read_samples(write(tmp_path, end))
+    pd.testing.assert_frame_equal(found.numbers(["hold", "flight", "left"]), FRAME[["hold", "flight", "left"]].astype(float))
+    assert found.labels("who", "--label").tolist() == FRAME["who"].tolist()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_first_line_tells_the_separator(tmp_path, separator):
+    path = tmp_path / "people.csv"
+    path.write_text("\ufeff" + FRAME.to_csv(index=False, sep=separator), encoding="utf-8")
+    assert list(read_samples(path).frame.columns) == list(FRAME.columns)
+
+
+def test_arrays_are_columns(tmp_path):
+    path = tmp_path / "people.npz"
+    np.savez(path, X=np.arange(6.0).reshape(3, 2), y=[0, 0, 1])
+    found = read_samples(path)
+    assert list(found.frame.columns) == ["X0", "X1", "y"]
+    assert found.numbers(["X1"])["X1"].tolist() == [1.0, 3.0, 5.0]
+    np.save(tmp_path / "people.npy", np.arange(6).reshape(3, 2))
+    assert list(read_samples(tmp_path / "people.npy").frame.columns) == ["x0", "x1"]
+    np.save(tmp_path / "named.npy", np.array([(1, 2.0), (3, 4.0)], dtype=[("who", int), ("hold", float)]))
+    assert list(read_samples(tmp_path / "named.npy").frame.columns) == ["who", "hold"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (
+            {"X": np.zeros((3, 2)), "y": np.zeros(2)},
+            r"its arrays must have one entry or row for each sample, but they are X \(3, 2\)",
+        ),
+        ({"X": np.array([{}, {}], dtype=object)}, "cannot be read: Object arrays cannot be loaded"),
+        ({"X": np.zeros((3, 2, 2))}, r"but they are X \(3, 2, 2\)"),
+    ],
+)
+def test_arrays_that_are_no_table(tmp_path, arrays, said):
+    path = tmp_path / "people.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match=said):
+        read_samples(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("people.csv", b"", r"people.csv is empty; its first line must name the columns"),
+        ("people.csv", b"a,b\n1,2\n", "people.csv has 1 row; a pair takes two"),
+        ("people.csv", b"a,b\n", "people.csv has 0 rows"),
+        ("people.csv", b"1.5,2\n3,4\n5,6\n", "people.csv starts with numbers; let its first line name the columns"),
+        ("people.csv", b"a,b\n1,2\n3,4,5\n6,7\n", "people.csv cannot be read: Error tokenizing data"),
+        ("people.csv", b"a,b\n\xff\xfe,2\n3,4\n", "people.csv cannot be read: 'utf-8' codec"),
+        ("people.parquet", b"PAR1 no", "people.parquet cannot be read"),
+        ("people.feather", b"no", "people.feather cannot be read"),
+        ("people.npz", b"no", "people.npz cannot be read"),
+        ("people.npy", b"no", "people.npy cannot be read"),
+        ("people.csv.gz", b"no", "people.csv.gz cannot be read"),
+        ("people.xlsx", b"no", r"people.xlsx: the end of the name must tell what it is, one of .csv, .tsv, .parquet"),
+        ("people", b"no", r"the end of the name must tell what it is"),
+    ],
+)
+def test_a_file_that_is_no_table_of_samples_is_named(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        read_samples(tmp_path / name)
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    write(tmp_path, "csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*poeple.csv; did you mean people.csv\?"):
+        read_table(tmp_path / "poeple.csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*away"):
+        read_table(tmp_path / "away" / "x.csv")
+    with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("abc", r"people.csv: column 'hold', row 2 \(line 5\) is 'abc', not a number; correct it"),
+        ("", r"people.csv: column 'hold', row 2 \(line 5\) is empty; fill it in"),
+        ("inf", r"people.csv: column 'hold', row 2 \(line 5\) is infinite"),
+        ("-1e999", r"people.csv: column 'hold', row 2 \(line 5\) is infinite"),
+    ],
+)
+def test_a_bad_cell_is_named_with_its_line(tmp_path, cell, said):
+    """An empty line is no row, and a cell may hold a line break."""
+    path = tmp_path / "people.csv"
+    path.write_text(f'who,hold\nann,1\n\n"b\nb",2\nbob,{cell}\n'.replace('"b\nb"', "bob"))
+    with pytest.raises(ValueError, match=said):
+        read_samples(path).numbers(["hold"])
+    path.write_text(f'who,hold\n"a\nnn",1\nbob,2\nbob,{cell}\n')
+    with pytest.raises(ValueError, match=said):
+        read_samples(path).numbers(["hold"])
+
+
+def test_the_remedy_is_to_drop_the_column_where_that_can_be_done(tmp_path):
+    frame = FRAME.assign(city=["Rome", "Oslo", "Rome", "Bern"], day=pd.to_datetime(["2024-01-01"] * 4))
+    found = read_samples(write(tmp_path, "parquet", frame))
+    with pytest.raises(
+        ValueError,
+        match=r"column 'city', row 0 is 'Rome', and the column has no number at all; leave it out with --drop 'city'",
+    ):
+        found.numbers(["city"], can_drop=True)
+    with pytest.raises(
+        ValueError, match=r"column 'day' is of type datetime64.*; convert it, or leave the column out with --drop 'day'"
+    ):
+        found.numbers(["day"], can_drop=True)
+    with pytest.raises(ValueError, match=r"column 'city', row 0 is 'Rome', not a number; correct it, or leave the row out"):
+        found.numbers(["city"])
+    assert found.numbers(["hold"], can_drop=True)["hold"].tolist() == FRAME["hold"].tolist()
+
+
+def test_several_empty_cells_are_counted(tmp_path):
+    found = read_samples(write(tmp_path, "parquet", FRAME.assign(hold=[1.0, None, 2.0, None])))
+    with pytest.raises(ValueError, match=r"row 1 is empty \(so are 1 more\)"):
+        found.numbers(["hold"])
+
+
+def test_a_missing_label_is_named(tmp_path):
+    found = read_samples(write(tmp_path, "csv", FRAME.assign(who=["ann", "ann", None, "bob"])))
+    with pytest.raises(
+        ValueError, match=r"people.csv: column 'who', row 2 \(line 4\) is empty or NA; fill it in, or leave the row out"
+    ):
+        found.labels("who", "--label")
+
+
+def test_a_wrong_name_tells_the_closest(tmp_path):
+    found = read_samples(write(tmp_path, "csv"))
+    with pytest.raises(ValueError, match=r"people.csv has no column 'flihgt', which --label names; did you mean 'flight'\?"):
+        found.labels("flihgt", "--label")
+    with pytest.raises(ValueError, match=r"no column 'zzz'.*its columns are 'who', 'hold', 'flight', 'left'\."):
+        found.labels("zzz", "--label")
+
+
+@pytest.mark.parametrize(
+    ("features", "drop", "chosen"),
+    [
+        ([], [], ["hold", "flight", "left"]),
+        ([], ["hold,left"], ["flight"]),
+        (["flight", "hold"], [], ["flight", "hold"]),
+        (["*l*"], ["left"], ["hold", "flight"]),
+        ([], ["f*", "hold"], ["left"]),
+    ],
+)
+def test_features_are_chosen_by_name_or_pattern(tmp_path, features, drop, chosen):
+    assert choose_features(read_samples(write(tmp_path, "csv")), features, drop, ["who"]) == chosen
+
+
+@pytest.mark.parametrize(
+    ("features", "drop", "said"),
+    [
+        (["who"], [], "--features names 'who', which says what a row is, not how"),
+        (["holt"], [], r"no column 'holt', which --features names; did you mean 'hold'"),
+        ([], ["*"], "no column left to learn from"),
+    ],
+)
+def test_bad_choices_of_features(tmp_path, features, drop, said):
+    with pytest.raises(ValueError, match=said):
+        choose_features(read_samples(write(tmp_path, "csv")), features, drop, ["who"])
+
+
+def test_a_name_may_have_a_comma_in_it(tmp_path):
+    found = read_samples(write(tmp_path, "csv", FRAME.rename(columns={"hold": "a, b"})))
+    assert choose_features(found, [], ["a, b"], ["who"]) == ["flight", "left"]
+
+
+def test_columns_without_a_name_are_no_features(tmp_path):
+    FRAME.to_csv(tmp_path / "people.csv")  # with row numbers
+    found = read_samples(tmp_path / "people.csv")
+    assert choose_features(found, [], [], ["who"]) == ["hold", "flight", "left"]
+    assert choose_features(found, ["Unnamed: 0"], [], ["who"]) == ["Unnamed: 0"]
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "npy", "csv.gz"])
+def test_a_stream_comes_in_parts_that_know_their_rows(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(tables, "ROWS", 3)
+    frame = pd.DataFrame({"x0": np.arange(8), "x1": np.arange(8, 0, -1)})
+    path = tmp_path / f"pairs.{end}"
+    if end == "npy":
+        np.save(path, frame.to_numpy())
+    elif end == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    parts = list(stream_table(path))
+    assert [(part.start, len(part)) for part in parts] == [(0, 3), (3, 3), (6, 2)]
+    assert pd.concat([part.frame for part in parts])["x1"].tolist() == frame["x1"].tolist()
+    with pytest.raises(ValueError, match=r"column 'x0', row 5.* is 5; give a row number of people.csv, from 0 to 4"):
+        [part.rows_of("x0", "PAIRS", 5, "people.csv") for part in parts]
+
+
+def test_a_stream_that_breaks_off_is_named(tmp_path):
+    path = tmp_path / "pairs.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-20])
+    with pytest.raises(ValueError, match=r"pairs.csv.gz cannot be read"):
+        list(stream_table(path))
+
+
+def test_rows_by_number_or_key(tmp_path):
+    found = read_samples(write(tmp_path, "csv", FRAME.assign(key=["k1", "k2", "k3", "k3"])))
+    assert found.row("2", None) == 2
+    assert found.row("k2", "key") == 1
+    for text, key, said in (
+        ("4", None, "has no row 4; its rows are 0 to 3, or give --id COL"),
+        ("ann", None, "has no row ann"),
+        ("k3", "key", "has 2 rows with the value 'k3'; give one that has one"),
+        ("k0", "key", r"has 0 rows with the value 'k0'; did you mean 'k"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            found.row(text, key)
+
+
+def test_a_decimal_comma_is_told_from_text(tmp_path):
+    (tmp_path / "t.csv").write_text("who;a\nx;1,5\ny;2,5\n")
+    with pytest.raises(ValueError, match=r"row 0 \(line 2\) is '1,5', with a decimal comma; write 1\.5\."):
+        read_table(tmp_path / "t.csv").numbers(["a"], can_drop=True)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("who,a,a\nx,1,2\n")
+    with pytest.raises(ValueError, match=r"t\.csv has two columns 'a'"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_name_in_other_letters_is_the_closest(tmp_path):
+    (tmp_path / "t.csv").write_text("H3,H30,H23\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"did you mean 'H3'\?"):
+        read_table(tmp_path / "t.csv").check_column("h3", "--label")

@@ -1,0 +1,752 @@
+"""The verbs of the command: results on standard output, all else on standard error, one sentence for each mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import simtree
+from simtree.cli import _fit as fit_verb
+from simtree.cli import _tables as tables
+from simtree.cli._app import app
+from simtree.models import _auto as auto
+from simtree.pairs._sampling import PairSampler
+
+NAMES = ["hold", "flight", "press", "tilt"]
+
+
+def run(*arguments, code=0, env=None, **options):
+    # Wide, so that no sentence is broken into lines.
+    env = {"COLUMNS": "200", **(env or {})}
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env=env, **options)
+    assert done.exit_code == code, (done.output, done.exception)
+    if code == 1:
+        assert done.stdout == ""
+        assert done.stderr.startswith("Error: ") or "\nError: " in done.stderr
+    return done
+
+
+def people(n, first=0, seed=0, samples=8):
+    """Samples of people in two sittings each."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), samples)
+    X = rng.normal(size=(n, 4))[who] + 0.4 * rng.normal(size=(n * samples, 4))
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.insert(0, "person", [f"p{first + k}" for k in who])
+    frame.insert(1, "sitting", [f"p{first + k}-{j}" for k, j in zip(who, np.tile(np.arange(samples) // 4, n), strict=True)])
+    frame.insert(2, "device", np.where(rng.random(len(who)) < 0.5, "phone", "pad"))
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables of people, and a model of some of them."""
+    made = tmp_path_factory.mktemp("verbs")
+    people(20).to_csv(made / "train.csv", index=False)
+    people(30, 20, seed=1).to_csv(made / "test.csv", index=False)
+    rng = np.random.default_rng(2)
+    pd.DataFrame(rng.integers(0, 240, (50, 2)), columns=["first", "second"]).to_csv(made / "pairs.csv", index=False)
+    run("fit", made / "train.csv", "--label", "person", "--drop", "sitting,device", "--trees", 6, "-o", made / "people.simtree")
+    return made
+
+
+@pytest.fixture
+def model(folder, tmp_path):
+    """A copy of the model, to be changed."""
+    (tmp_path / "people.simtree").write_bytes((folder / "people.simtree").read_bytes())
+    return tmp_path / "people.simtree"
+
+
+LABEL = ["--label", "person"]
+COLUMNS = [*LABEL, "--drop", "sitting,device"]
+FIT = [*COLUMNS, "--trees", 4]
+
+
+# --- fit
+
+
+def test_fit_writes_a_model_that_scores_as_the_estimator_does(folder, tmp_path):
+    out = tmp_path / "new" / "m.simtree"
+    done = run("fit", folder / "train.csv", *FIT, "--json", "-o", out)
+    result = json.loads(done.stdout)
+    assert result["model"] == str(out)
+    assert result["features"] == NAMES
+    assert (result["n_rows"], result["n_identities"], result["oob_auc"]) == (160, 20, None)
+    assert "about" in done.stderr
+    assert "growing trees: 4 of 4" in done.stderr
+    model, data = simtree.load(out), pd.read_csv(folder / "train.csv")
+    expected = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 4, 0, 1).fit(data[NAMES], data["person"])
+    np.testing.assert_array_equal(model.pairwise_score(data[NAMES]), expected.pairwise_score(data[NAMES]))
+    assert list(model.feature_names_in_) == NAMES
+    assert result["threshold"] == model.threshold_ == expected.threshold_
+
+
+def test_fit_prints_a_table_with_figures_out_of_bag(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *FIT[:-1], 30, "-o", tmp_path / "m.simtree")
+    assert "160 rows with 20 values of person, 4 features" in done.stdout
+    assert "AUC out of bag" in done.stdout
+    assert simtree.load(tmp_path / "m.simtree").bag == "classes"
+
+
+@pytest.mark.parametrize("end", ["parquet", "feather", "tsv"])
+def test_the_same_table_in_another_file_gives_the_same_model(folder, tmp_path, end):
+    data = pd.read_csv(folder / "train.csv")
+    path = tmp_path / f"train.{end}"
+    {"parquet": data.to_parquet, "feather": data.to_feather, "tsv": lambda p: data.to_csv(p, sep="\t", index=False)}[end](path)
+    run("fit", path, *FIT[:-1], 6, "-o", tmp_path / "m.simtree")
+    assert (tmp_path / "m.simtree").read_bytes() == (folder / "people.simtree").read_bytes()
+
+
+def test_fit_from_arrays(folder, tmp_path):
+    data = pd.read_csv(folder / "train.csv")
+    np.savez(tmp_path / "train.npz", X=data[NAMES].to_numpy(), y=data["person"].to_numpy(str))
+    run("fit", tmp_path / "train.npz", "--label", "y", "--trees", 6, "-o", tmp_path / "m.simtree")
+    from_arrays, from_text = simtree.load(tmp_path / "m.simtree"), simtree.load(folder / "people.simtree")
+    X = data[NAMES].to_numpy()
+    assert list(from_arrays.feature_names_in_) == ["X0", "X1", "X2", "X3"]
+    np.testing.assert_array_equal(from_arrays.pair_score(X[[[0, 9]]]), from_text.pair_score(X[[[0, 9]]]))
+
+
+@pytest.mark.parametrize(("readings", "seconds"), [([0.0, 1.5, 1.5, 1.6], 0.1), ([0.0, 3.0], 3.0)])
+def test_a_short_trial_is_made_twice(folder, monkeypatch, readings, seconds):
+    data, clock = pd.read_csv(folder / "train.csv"), iter(readings)
+    learner = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 8, 0, 1)
+    monkeypatch.setattr(fit_verb.time, "perf_counter", lambda: next(clock))
+    assert fit_verb._trial(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
+
+
+def test_rows_that_never_pair(folder, tmp_path):
+    data = pd.read_csv(folder / "train.csv")
+    done = run("fit", folder / "train.csv", *LABEL, "--never-pair", "sitting", "--drop", "device", "--model", "tree", "--json",
+               "-o", tmp_path / "m.simtree")  # fmt: skip
+    result = json.loads(done.stdout)
+    assert result["n_pairs"] == PairSampler(data["person"], never_pair=data["sitting"]).n_pairs
+    assert result["features"] == NAMES
+    assert simtree.load(tmp_path / "m.simtree").tree_.cells.n_same[0] == 20 * 16
+
+
+def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
+    tiny = auto.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
+    monkeypatch.setattr(auto, "SMALL", tiny)
+    monkeypatch.setattr(auto, "LARGE", tiny)
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
+    assert "judged on whole values of person left out" in done.stdout
+    assert simtree.load(tmp_path / "m.simtree").open_set_  # what is chosen must hold for other people
+    chosen = simtree.load(tmp_path / "m.simtree").best_name_
+    assert chosen in done.stdout
+    assert chosen in run("show", tmp_path / "m.simtree").stdout
+    assert "AUC" in run("evaluate", tmp_path / "m.simtree", folder / "test.csv", *LABEL).stdout
+    run("calibrate", tmp_path / "m.simtree", folder / "test.csv", *LABEL, "--max-fpr", 0.2)
+    assert simtree.load(tmp_path / "m.simtree").threshold_report_.max_fpr == 0.2
+
+
+@pytest.mark.parametrize(("n", "samples"), [(2, 2), (3, 4), (9, 2), (12, 2)])
+def test_few_rows_can_be_learned_from(tmp_path, n, samples):
+    people(n, samples=samples).to_csv(tmp_path / "few.csv", index=False)
+    run("fit", tmp_path / "few.csv", *LABEL, "--drop", "sitting,device", "-o", tmp_path / "m.simtree")
+    assert simtree.load(tmp_path / "m.simtree").n_features_in_ == 4
+
+
+def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_path):
+    pd.read_csv(folder / "train.csv").to_csv(tmp_path / "train.csv")
+    done = run("fit", tmp_path / "train.csv", *FIT, "--json", "-o", tmp_path / "m.simtree")
+    assert json.loads(done.stdout)["features"] == NAMES
+    assert "1 column(s) without a name left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({}, ["--label", "preson"], "train.csv has no column 'preson', which --label names; did you mean 'person' or 'press'?"),
+        ({}, [*LABEL, "--never-pair", "siting"], "no column 'siting', which --never-pair names; did you mean 'sitting'?"),
+        (
+            {},
+            LABEL,
+            "column 'sitting', row 0 (line 2) is 'p0-0', and the column has no number at all; leave it out with --drop",
+        ),
+        ({"hold": {3: "0,5"}}, FIT, "train.csv: column 'hold', row 3 (line 5) is '0,5', with a decimal comma; write 0.5"),
+        ({"tilt": {7: None}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is empty"),
+        ({"tilt": {7: np.inf}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is infinite"),
+        ({"person": {5: None}}, FIT, "train.csv: column 'person', row 5 (line 7) is empty"),
+        ({"person": "ann"}, FIT, "column 'person' has the one value 'ann'; different pairs take two"),
+        ({"person": range(160)}, FIT, "column 'person' has another value in each row"),
+        ({"sitting": 1}, [*FIT, "--never-pair", "sitting"], "column 'sitting': never_pair keeps two points of one class apart"),
+        ({}, [*FIT, "--features", "person"], "--features names 'person', which says what a row is"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_before_anything_is_learned(folder, tmp_path, change, options, said):
+    data = pd.read_csv(folder / "train.csv").astype(object)
+    for column, cells in change.items():
+        if isinstance(cells, dict):
+            for row, cell in cells.items():
+                data.loc[row, column] = cell
+        else:
+            data[column] = cells
+    data.to_csv(tmp_path / "train.csv", index=False)
+    done = run("fit", tmp_path / "train.csv", *options, "-o", tmp_path / "m.simtree", code=1)
+    assert said in done.stderr
+    assert "Learning" not in done.stderr
+    assert not (tmp_path / "m.simtree").exists()
+
+
+def test_one_row_and_no_file(tmp_path):
+    people(2).head(1).to_csv(tmp_path / "one.csv", index=False)
+    assert "one.csv has 1 row; a pair takes two" in run("fit", tmp_path / "one.csv", *FIT, code=1).stderr
+    assert "did you mean one.csv?" in run("fit", tmp_path / "on.csv", *FIT, code=1).stderr
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_work(folder, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out, said in ((tmp_path / "file" / "m.simtree", "cannot be written to ("), (tmp_path, "is a folder")):
+        done = run("fit", folder / "train.csv", *FIT, "-o", out, code=1)
+        assert said in done.stderr
+        assert "Learning" not in done.stderr
+
+
+def test_called_wrongly(folder):
+    assert "--label" in run("fit", folder / "train.csv", code=2).stderr
+    assert "0 cores do no work" in run("fit", folder / "train.csv", *FIT, "--n-jobs", 0, code=2).stderr
+    assert "banana" in run("fit", folder / "train.csv", *FIT, "--model", "banana", code=2).stderr
+
+
+def test_ctrl_c_leaves_what_was_there(folder, tmp_path, monkeypatch):
+    out = tmp_path / "m.simtree"
+    out.write_text("precious")
+
+    def press(self, path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simtree.SimilarityForest, "save", press)
+    done = run("fit", folder / "train.csv", *FIT, "-o", out, code=130)
+    assert "Interrupted. Nothing was written." in done.stderr
+    assert done.stdout == ""
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_real_ctrl_c_while_trees_grow(tmp_path):
+    people(60, samples=40).to_csv(tmp_path / "train.csv", index=False)
+    command = [sys.executable, "-m", "simtree", "fit", "train.csv", *map(str, FIT[:-1]), "2000", "--n-jobs", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not process.stderr.readline().startswith("Learning"):
+            assert process.poll() is None
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Interrupted. Nothing was written." in said
+    assert "Traceback" not in said
+    assert out == ""
+    assert os.listdir(tmp_path) == ["train.csv"]
+
+
+# --- calibrate
+
+
+CALIBRATE = [*LABEL, "--max-fpr", 0.1]
+
+
+def test_calibrate_writes_what_the_estimator_finds(folder, model):
+    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--json")
+    data = pd.read_csv(folder / "test.csv")
+    expected = simtree.load(folder / "people.simtree").calibrate_threshold(data[NAMES], data["person"], max_fpr=0.1)
+    written = simtree.load(model)
+    assert written.threshold_ == expected.threshold_
+    assert written.threshold_report_ == expected.threshold_report_
+    result = json.loads(done.stdout)
+    assert result["threshold"] == expected.threshold_
+    assert result["fpr_bound"] <= 0.1
+    assert written.n_jobs is None
+    again = run("calibrate", model, folder / "test.csv", *CALIBRATE)
+    assert "FPR <= 0.1 with 95 % confidence, for new values of person" in again.stdout
+
+
+def test_calibrate_to_another_file(folder, model):
+    before, out = model.read_bytes(), model.with_name("other.simtree")
+    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--n-pairs", 5000, "-o", out)
+    assert model.read_bytes() == before
+    assert hasattr(simtree.load(out), "threshold_report_")
+    assert "840 same and 4,000 different pairs, drawn from 28,680" in done.stdout
+
+
+def test_calibrate_with_rows_that_never_pair(folder, model):
+    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--never-pair", "sitting", "--json")
+    assert json.loads(done.stdout)["n_same"] == 30 * 16
+
+
+def test_a_target_that_is_too_strict_is_refused_with_the_number_of_people_it_takes(folder, model):
+    before = model.read_bytes()
+    done = run("calibrate", model, folder / "test.csv", *LABEL, "--max-fpr", 0.001, code=1)
+    assert "takes at least 78 identities" in done.stderr
+    assert "there are 30" in done.stderr
+    assert model.read_bytes() == before
+
+
+def test_ctrl_c_in_calibrate_leaves_the_model(folder, model, monkeypatch):
+    before = model.read_bytes()
+
+    def press(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", press)
+    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, code=130)
+    assert f"Interrupted. {model} was not written." in done.stderr
+    assert model.read_bytes() == before
+    assert list(model.parent.iterdir()) == [model]
+
+
+VERBS = {
+    "calibrate": lambda model, data: ["calibrate", model, data, *CALIBRATE],
+    "evaluate": lambda model, data: ["evaluate", model, data, *LABEL],
+    "explain": lambda model, data: ["explain", model, data, 0, 1],
+    "score": lambda model, data: ["score", model, data.with_name("pairs.csv"), data],
+    "show": lambda model, data: ["show", model],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_missing_or_damaged_model_file(folder, model, verb):
+    away = VERBS[verb](model.with_name("poeple.simtree"), folder / "test.csv")
+    assert "did you mean people.simtree?" in run(*away, code=1).stderr
+    whole = model.read_bytes()
+    model.write_bytes(whole[: len(whole) // 2])
+    assert "people.simtree" in run(*VERBS[verb](model, folder / "test.csv"), code=1).stderr
+    model.write_text("no model at all")
+    assert "people.simtree" in run(*VERBS[verb](model, folder / "test.csv"), code=1).stderr
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "show"])
+def test_a_table_that_lacks_a_column_of_the_model(folder, tmp_path, verb):
+    pd.read_csv(folder / "test.csv").rename(columns={"hold": "Hold"}).to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_bytes((folder / "pairs.csv").read_bytes())
+    done = run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1)
+    assert "test.csv has no column 'hold', which the model names; did you mean 'Hold'?" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "show"])
+def test_a_bad_cell_of_the_samples(folder, tmp_path, verb):
+    data = pd.read_csv(folder / "test.csv").astype(object)
+    data.loc[17, "press"] = "high"
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_bytes((folder / "pairs.csv").read_bytes())
+    done = run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1)
+    assert (
+        "test.csv: column 'press', row 17 (line 19) is 'high', not a number; correct it, or leave the row out." in done.stderr
+    )
+
+
+@pytest.mark.parametrize("verb", ["calibrate", "evaluate"])
+def test_one_person_is_no_test(folder, tmp_path, verb):
+    pd.read_csv(folder / "test.csv").head(8).to_csv(tmp_path / "test.csv", index=False)
+    assert "different pairs take two" in run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1).stderr
+
+
+# --- evaluate
+
+
+def test_evaluate_finds_what_the_function_finds(folder):
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--json")
+    result = json.loads(done.stdout)
+    data, model = pd.read_csv(folder / "test.csv"), simtree.load(folder / "people.simtree")
+    expected = simtree.evaluate(model, data[NAMES], data["person"], threshold=model.threshold_)
+    for name, value in expected.to_dict().items():
+        assert result[name] == value
+    pairs = PairSampler(data["person"]).all_pairs()
+    accepted = model.predict(np.column_stack([pairs.first, pairs.second]), data[NAMES]) == 1
+    assert result["at_threshold"]["fpr"] == pytest.approx(accepted[~pairs.same].mean())
+    assert result["at_threshold"]["tpr"] == pytest.approx(accepted[pairs.same].mean())
+
+
+def test_evaluate_prints_tables_and_draws_pictures(folder, tmp_path):
+    pictures = tmp_path / "new" / "pictures"
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--groups", "device", "--plots", pictures)
+    for said in ("AUC", "EER", "FMR100", "found at rank 1", "At the model's threshold", "Within groups", "phone"):
+        assert said in done.stdout
+    names = ["cmc.png", "det.png", "roc.png", "scores.png", "threshold.png"]
+    assert sorted(file.name for file in pictures.iterdir()) == names
+    assert all((pictures / name).read_bytes().startswith(b"\x89PNG") for name in names)
+    assert f"Drawn: {pictures / 'det.png'}" in done.stderr
+
+
+def test_a_sample_of_pairs_is_stated_and_has_no_searches(folder, tmp_path):
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--n-pairs", 5000, "--plots", tmp_path)
+    assert "drawn from 28,680 of both kinds" in done.stdout
+    assert "rank" not in done.stdout
+    assert len(list(tmp_path.iterdir())) == 4
+    everything = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--n-pairs", 0)
+    assert "a sample" not in everything.stdout
+    assert "found at rank 20" in everything.stdout
+
+
+def test_a_bar_moves_on_a_terminal_while_pairs_are_compared(folder):
+    quiet = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--json")
+    assert quiet.stderr == ""
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--json", env={"FORCE_COLOR": "1"})
+    assert "comparing pairs" in done.stderr
+    assert "28680/28680" in done.stderr
+    assert done.stdout == quiet.stdout
+
+
+def test_evaluate_keeps_sittings_apart(folder):
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--never-pair", "sitting", "--json")
+    assert json.loads(done.stdout)["n_same"] == 30 * 16
+
+
+@pytest.mark.parametrize(("form", "name"), [("csv", "scores.csv"), ("4column", "scores.txt"), ("5column", "scores.txt")])
+def test_scores_that_were_written_can_be_evaluated(folder, tmp_path, form, name):
+    data = pd.read_csv(folder / "test.csv")
+    pairs = PairSampler(data["person"]).all_pairs()
+    pd.DataFrame({"first": pairs.first, "second": pairs.second}).to_csv(tmp_path / "pairs.csv", index=False)
+    scored(folder, tmp_path / "pairs.csv", folder / "test.csv", *LABEL, "--format", form, "-o", tmp_path / name)
+    of_scores = json.loads(run("evaluate", "--scores", tmp_path / name, "--json").stdout)
+    of_model = json.loads(run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--json").stdout)
+    for figure in ("n_same", "n_different", "n_identities", "eer", "zero_fmr"):
+        assert of_scores[figure] == of_model[figure]
+    assert of_scores["auc"] == pytest.approx(of_model["auc"])
+    shown = run("evaluate", "--scores", tmp_path / name, "--plots", tmp_path / "pictures").stdout
+    assert "At the model's threshold" not in shown
+    assert len(list((tmp_path / "pictures").iterdir())) == 4
+
+
+def test_scores_that_cannot_be_evaluated(folder, tmp_path):
+    (tmp_path / "scores.txt").write_text("ann ann x 1.5\nann bob y high\n")
+    assert (
+        "scores.txt, line 2: the score 'high' is no finite number"
+        in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
+    )
+    assert "there is no file" in run("evaluate", "--scores", tmp_path / "away.csv", code=1).stderr
+    for option in (["--label", "x"], ["--groups", "x"], ["--never-pair", "x"]):
+        done = run("evaluate", "--scores", tmp_path / "scores.txt", *option, code=2)
+        assert f"{option[0]} has no meaning with --scores" in done.stderr
+    (tmp_path / "scores.txt").write_text("ann ann x 1.5\nbob bob y 2.5\n")
+    assert "Error" in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
+
+
+def test_evaluate_called_wrongly(folder, tmp_path):
+    model, data = folder / "people.simtree", folder / "test.csv"
+    for arguments in ([], [model], [model, data]):
+        assert "give MODEL, DATA and --label COL, or --scores FILE." in run("evaluate", *arguments, code=2).stderr
+    for option in (["--unit", "samples"], ["--n-pairs", 10], [*LABEL]):
+        done = run("evaluate", "--scores", data, *option, code=2)
+        assert f"{option[0]} has no meaning with --scores" in done.stderr
+    (tmp_path / "file").write_text("")
+    assert "is a file" in run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file", code=2).stderr
+    done = run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file" / "below", code=1)
+    assert "--plots" in done.stderr
+    assert "cannot be written to (" in done.stderr
+
+
+def test_ctrl_c_in_evaluate(folder, monkeypatch):
+    def press(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simtree.cli.evaluate.evaluate", press)
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, code=130)
+    assert "Interrupted." in done.stderr
+    assert done.stdout == ""
+
+
+# --- score
+
+
+def scored(folder, *arguments, **options):
+    return run("score", folder / "people.simtree", *arguments, **options).stdout
+
+
+def test_scores_are_those_of_the_model_and_the_columns_of_the_pairs_stay(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS", 7)
+    pairs = pd.read_csv(folder / "pairs.csv").assign(note="x,y")
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    scored(folder, tmp_path / "pairs.csv", folder / "test.csv", "-o", tmp_path / "scores.csv")
+    found = pd.read_csv(tmp_path / "scores.csv")
+    model, data = simtree.load(folder / "people.simtree"), pd.read_csv(folder / "test.csv")
+    expected = model.pair_score(pairs[["first", "second"]].to_numpy(), data[NAMES])
+    np.testing.assert_allclose(found["score"], expected, rtol=1e-15)
+    assert found["accepted"].tolist() == (expected >= model.threshold_).astype(int).tolist()
+    pd.testing.assert_frame_equal(found[pairs.columns], pairs)
+    assert scored(folder, tmp_path / "pairs.csv", folder / "test.csv") == (tmp_path / "scores.csv").read_text()
+
+
+def test_pairs_from_standard_input(folder):
+    text = (folder / "pairs.csv").read_text()
+    assert scored(folder, "-", folder / "test.csv", input=text) == scored(folder, folder / "pairs.csv", folder / "test.csv")
+
+
+def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    data["key"] = [f"k{row}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    pairs = pd.read_csv(folder / "pairs.csv")
+    named = pd.DataFrame(
+        {"n": range(len(pairs)), "b": "k" + pairs["second"].astype(str), "a": "k" + pairs["first"].astype(str)}
+    )
+    named.to_csv(tmp_path / "pairs.csv", index=False)
+    scored(
+        folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key", "--columns", "a,b", "-o", tmp_path / "by_key.csv"
+    )
+    scored(folder, folder / "pairs.csv", tmp_path / "test.csv", "-o", tmp_path / "by_row.csv")
+    assert pd.read_csv(tmp_path / "by_key.csv")["score"].tolist() == pd.read_csv(tmp_path / "by_row.csv")["score"].tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 17])
+def test_keys_of_which_some_are_numbers(folder, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(tables, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
+    data = pd.read_csv(folder / "test.csv")
+    data["key"] = [f"{'k' if row % 2 else '0'}{row}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b,note\n00,02,1.50\n02,04,2\n04,k5,\n")
+    (tmp_path / "rows.csv").write_text("a,b\n0,2\n2,4\n4,5\n")
+    by_key = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", "--id", "key").splitlines()
+    by_row = scored(folder, tmp_path / "rows.csv", tmp_path / "test.csv").splitlines()
+    assert [line.split(",")[:3] for line in by_key[1:]] == [["00", "02", "1.50"], ["02", "04", "2"], ["04", "k5", ""]]
+    assert [line.split(",")[3:] for line in by_key] == [line.split(",")[2:] for line in by_row]
+
+
+def test_names_that_look_like_numbers_stay_what_they_are(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    data["person"] = data["person"].str.replace("p", "00")
+    data["key"] = [f"{row:04d}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0000,0008\n")
+    names = ["--id", "key", *LABEL, "--format", "5column"]
+    line = scored(folder, tmp_path / "pairs.csv", tmp_path / "test.csv", *names)
+    assert line.split()[:4] == ["0020", "0000", "0021", "0008"]
+    run("explain", folder / "people.simtree", tmp_path / "test.csv", "0000", "0008", "--id", "key")
+
+
+def test_pairs_that_hold_the_features_of_both(folder, tmp_path):
+    data, rows = pd.read_csv(folder / "test.csv")[NAMES], pd.read_csv(folder / "pairs.csv")
+    sides = [data.iloc[rows[side]].reset_index(drop=True).add_suffix(end) for side, end in (("first", "_1"), ("second", "_2"))]
+    pd.concat(sides, axis=1).to_csv(tmp_path / "pairs.csv", index=False)
+    scored(folder, tmp_path / "pairs.csv", "-o", tmp_path / "wide.csv")
+    scored(folder, folder / "pairs.csv", folder / "test.csv", "-o", tmp_path / "by_row.csv")
+    assert pd.read_csv(tmp_path / "wide.csv")["score"].tolist() == pd.read_csv(tmp_path / "by_row.csv")["score"].tolist()
+    done = run("score", folder / "people.simtree", folder / "pairs.csv", code=1)
+    assert "pairs.csv has no column 'hold_1', which the model names" in done.stderr
+
+
+@pytest.mark.parametrize(("form", "columns"), [("4column", ["p20", "p21", "8"]), ("5column", ["p20", "0", "p21", "8"])])
+def test_bobs_columns(folder, tmp_path, form, columns):
+    (tmp_path / "pairs.csv").write_text("first,second\n0,8\n0,1\n")
+    lines = scored(folder, tmp_path / "pairs.csv", folder / "test.csv", *LABEL, "--format", form).splitlines()
+    assert len(lines) == 2
+    assert lines[0].split()[:-1] == columns
+    model, data = simtree.load(folder / "people.simtree"), pd.read_csv(folder / "test.csv")[NAMES]
+    assert float(lines[0].split()[-1]) == model.pair_score([[0, 8]], data)[0]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "said"),
+    [
+        (
+            "first,second\n0,1\n5,240\n",
+            [],
+            "column 'second', row 1 (line 3) is 240; give a row number of test.csv, from 0 to 239",
+        ),
+        ("first,second\n0,-1\n", [], "is -1; give a row number"),
+        ("first,second\n0,1.5\n", [], "is 1.5; give a row number"),
+        ("first,second\n0,ann\n", [], "column 'second', row 0 (line 2) is 'ann', not a number"),
+        ("first,second\n0,\n", [], "is empty"),
+        ("first\n0\n", [], "must have two columns that name the samples of each pair, not 1"),
+        (
+            "first,second\n0,1\n",
+            ["--columns", "first,secnd"],
+            "no column 'secnd', which --columns names; did you mean 'second'?",
+        ),
+        ("first,second\nx,y\n", ["--id", "person"], "column 'person' has 8 rows with 'p20'; --id must tell rows apart"),
+        (
+            "first,second\nx,y\n",
+            ["--id", "hold"],
+            "column 'first', row 0 (line 2) is 'x', which the --id column of test.csv does not have",
+        ),
+    ],
+)
+def test_pairs_that_name_no_sample(folder, tmp_path, pairs, options, said):
+    (tmp_path / "pairs.csv").write_text(pairs)
+    out = tmp_path / "scores.csv"
+    done = run("score", folder / "people.simtree", tmp_path / "pairs.csv", folder / "test.csv", *options, "-o", out, code=1)
+    assert said in done.stderr
+    assert not out.exists()
+
+
+def test_scores_appear_whole_or_not_at_all(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS", 3)
+    (tmp_path / "pairs.csv").write_text("first,second\n" + "0,1\n" * 8 + "0,999\n")
+    out = tmp_path / "scores.csv"
+    out.write_text("precious")
+    run("score", folder / "people.simtree", tmp_path / "pairs.csv", folder / "test.csv", "-o", out, code=1)
+    assert out.read_text() == "precious"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pairs.csv", "scores.csv"]
+
+
+def test_ctrl_c_in_score_leaves_what_was_there(folder, tmp_path, monkeypatch):
+    out = tmp_path / "scores.csv"
+    out.write_text("precious")
+
+    def press(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simtree.SimilarityForest, "pair_score", press)
+    done = run("score", folder / "people.simtree", folder / "pairs.csv", folder / "test.csv", "-o", out, code=130)
+    assert "Interrupted." in done.stderr
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_reader_who_has_seen_enough_gets_no_traceback(folder, tmp_path):
+    """As in ``simtree score ... | head``."""
+    (tmp_path / "pairs.csv").write_text("first,second\n" + "0,1\n" * 300_000)
+    command = [sys.executable, "-m", "simtree", "score", folder / "people.simtree", tmp_path / "pairs.csv", folder / "test.csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "first,second,score,accepted\n"
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert said == ""
+
+
+def test_score_called_wrongly(folder, tmp_path):
+    pairs, data, model = folder / "pairs.csv", folder / "test.csv", folder / "people.simtree"
+    assert "give DATA and --label COL" in run("score", model, pairs, data, "--format", "4column", code=2).stderr
+    assert "give DATA too" in run("score", model, pairs, "--id", "person", code=2).stderr
+    assert "is a folder" in run("score", model, pairs, data, "-o", tmp_path, code=1).stderr
+    assert "there is no file" in run("score", model, tmp_path / "p.csv", data, code=1).stderr
+    spaced = pd.read_csv(data).assign(person="a b")
+    spaced.to_csv(tmp_path / "test.csv", index=False)
+    done = run("score", model, pairs, tmp_path / "test.csv", *LABEL, "--format", "4column", code=1)
+    assert "claimed_id='a b', which cannot stand in a file whose columns are separated by blanks" in done.stderr
+
+
+# --- explain
+
+
+def test_explain_adds_up_to_the_score(folder, tmp_path):
+    picture = tmp_path / "why.png"
+    done = run("explain", folder / "people.simtree", folder / "test.csv", 0, 9, "--json", "--plot", picture)
+    result = json.loads(done.stdout)
+    model, data = simtree.load(folder / "people.simtree"), pd.read_csv(folder / "test.csv")[NAMES]
+    assert result["score"] == pytest.approx(model.pair_score([[0, 9]], data)[0])
+    assert result["base"] + sum(part["contribution"] for part in result["features"]) == pytest.approx(result["score"])
+    assert {part["name"] for part in result["features"]} == set(NAMES)
+    assert result["accepted"] == bool(result["score"] >= model.threshold_)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    shown = run("explain", folder / "people.simtree", folder / "test.csv", 0, 9, "--top", 1).stdout
+    assert "any pair" in shown
+    assert "3 other features" in shown
+
+
+def test_explain_by_key_and_its_mistakes(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    data["key"] = [f"k{row}" for row in range(len(data))]
+    data.to_csv(tmp_path / "test.csv", index=False)
+    by_key = run("explain", folder / "people.simtree", tmp_path / "test.csv", "k0", "k9", "--id", "key", "--json")
+    by_row = run("explain", folder / "people.simtree", tmp_path / "test.csv", 0, 9, "--json")
+    assert json.loads(by_key.stdout)["features"] == json.loads(by_row.stdout)["features"]
+    assert (
+        "has no row 240; its rows are 0 to 239"
+        in run("explain", folder / "people.simtree", folder / "test.csv", 0, 240, code=1).stderr
+    )
+    plain = simtree.DistanceSimilarity().fit(data[NAMES], data["person"])
+    plain.save(tmp_path / "plain.simtree")
+    done = run("explain", tmp_path / "plain.simtree", tmp_path / "test.csv", 0, 1, code=1)
+    assert "plain.simtree holds a plain distance, which has no parts to explain" in done.stderr
+
+
+# --- show
+
+
+def test_show_tells_what_was_learned_and_promised(folder, model):
+    run("calibrate", model, folder / "test.csv", *CALIBRATE)
+    done = run("show", model)
+    for said in (
+        "SimilarityForest",
+        "6, with",
+        "4: hold, flight, press, tilt",
+        "FPR <= 0.1 with 95 % confidence, from 30",
+        "share",
+    ):
+        assert said in done.stdout
+    result = json.loads(run("show", model, "--json").stdout)
+    assert result["features"] == NAMES
+    assert result["n_trees"] == 6
+    assert result["threshold_report"]["max_fpr"] == 0.1
+    assert sum(result["importances"].values()) == pytest.approx(1.0)
+    assert result["parameters"]["n_estimators"] == "6"
+
+
+def test_show_prints_the_rules_of_a_tree(folder, tmp_path):
+    run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "-o", tmp_path / "tree.simtree")
+    assert "cell 1.0" in run("show", tmp_path / "tree.simtree", "--rules", 2).stdout
+    assert "is not one tree" in run("show", folder / "people.simtree", "--rules", 2, code=1).stderr
+
+
+def test_show_a_plain_distance(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    simtree.DistanceSimilarity(metric="euclidean").fit(data[NAMES].to_numpy(), data["person"]).save(tmp_path / "plain.simtree")
+    shown = run("show", tmp_path / "plain.simtree").stdout
+    assert "'euclidean'" in shown
+    assert "4, without names" in shown
+    assert json.loads(run("show", tmp_path / "plain.simtree", "--json").stdout)["importances"] is None
+
+
+def test_a_threshold_that_accepts_nothing(folder, model):
+    simtree.load(model).set_threshold(np.inf).save(model)
+    assert json.loads(run("show", model, "--json").stdout)["threshold"] is None
+    assert json.loads(run("evaluate", model, folder / "test.csv", *LABEL, "--json").stdout)["at_threshold"] is None
+    assert "not accepted" in run("explain", model, folder / "test.csv", 0, 1).stdout
+
+
+def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
+    data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
+    members = [("plain", simtree.DistanceSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
+    vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
+    monkeypatch.setattr(auto, "CANDIDATES", {"vote": (lambda size: vote, False)})
+    for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, random_state=0)):
+        model.fit(data[NAMES], data["person"]).save(file)
+        assert "[1.0, 2.0]" in run("show", file).stdout
+        shown = json.loads(run("show", file, "--json").stdout)
+        assert shown["parameters"]["weights"] == "[1.0, 2.0]"
+        assert "SimilarityTree(max_depth=3" in shown["parameters"]["estimators"]
+        assert "AUC" in run("evaluate", file, folder / "test.csv", *LABEL).stdout
+        run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
+        assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
+        done = run("explain", file, folder / "test.csv", 0, 1, code=1)
+        assert "vote.simtree holds a vote of several models, which has no parts to explain" in done.stderr
+
+
+def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):
+    data = pd.read_csv(folder / "test.csv")
+    simtree.DistanceSimilarity().fit(data[NAMES].to_numpy(), data["person"]).save(tmp_path / "plain.simtree")
+    data[["person", *NAMES]].to_csv(tmp_path / "test.csv", index=False)
+    run("evaluate", tmp_path / "plain.simtree", tmp_path / "test.csv", *LABEL)
+    done = run("evaluate", tmp_path / "plain.simtree", folder / "test.csv", *LABEL, code=1)
+    assert "test.csv has 6 columns of features, but the model knows 4, without names" in done.stderr
+    done = run("score", tmp_path / "plain.simtree", folder / "pairs.csv", code=1)
+    assert "without names of features" in done.stderr
+
+
+def test_trees_are_those_of_a_forest(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *FIT, "--model", "tree", "-o", tmp_path / "m.simtree", code=1)
+    assert "--trees is for a forest; leave it out with --model tree." in done.stderr
+
+
+def test_fit_names_its_features(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *FIT, "-o", tmp_path / "m.simtree")
+    assert "'hold', 'flight', 'press', 'tilt'" in done.stdout
+    assert "none: too few trees" in done.stdout
+
+
+def test_every_model_without_explanations_is_known_by_name():
+    from simtree.cli._explain import UNEXPLAINED
+    from simtree.models._load import MODELS
+
+    assert {made for made, _ in MODELS.values() if not hasattr(made, "explain_pair")} == set(UNEXPLAINED)

@@ -1,0 +1,42 @@
+"""The page of reproduced results: the committed one is what its command makes, and small runs make one too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from simtree.experiments._page import SECTIONS, make_page, write_page
+
+DOCS = Path(__file__).parents[2] / "docs"
+RESULTS = DOCS / "results"
+
+
+def test_the_committed_page_is_what_the_command_makes(tmp_path):
+    write_page(RESULTS, tmp_path / "page.md")
+    made = make_page(RESULTS, folder="results")
+    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == made
+    for picture in RESULTS.glob("*.png"):
+        assert f"](results/{picture.name})" in made
+
+
+def test_committed_results_are_full_ones():
+    found = {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in SECTIONS}
+    assert all(row["runs"] == 400 for row in found["table1"]["rows"])
+    assert "extended" in found["table1"]
+    assert not found["mnist"]["quick"]
+    assert not found["mnist"]["missing"]
+
+
+def test_a_result_that_is_missing_or_broken_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"table1.json is not there; make it with: simtree reproduce table1 --out"):
+        make_page(tmp_path, folder="results")
+    shutil.copytree(RESULTS, tmp_path / "results")
+    for content in ("{", "{}", "[1]", '{"pairs": 3}'):
+        (tmp_path / "results" / "lemma.json").write_text(content)
+        with pytest.raises(
+            ValueError, match=r"lemma.json is not a result of this version; make it again with: simtree reproduce"
+        ):
+            make_page(tmp_path / "results", folder="results")

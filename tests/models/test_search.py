@@ -1,0 +1,149 @@
+"""1:N search: nothing is lost over many blocks, dropping saves work, and what cannot be dropped is still right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simtree import SimilarityForest, SimilarityTree
+from simtree._kernels import nearest
+from simtree.models import _search as retrieval
+from simtree.models._search import BestRows, Part, Shortcut
+
+N_ROWS = 2 * nearest.WIDTH + 1000
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Points of 40 classes in 8 dimensions, and a gallery of points near them: more than two blocks, some rows twice."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 10)
+    X = rng.normal(size=(40, 8))[y] + rng.normal(0, 0.3, (400, 8))
+    gallery = X[rng.integers(0, 400, N_ROWS)] + rng.normal(0, 0.1, (N_ROWS, 8))
+    gallery[3000:3100] = gallery[:100]
+    return X, y, gallery
+
+
+@pytest.fixture(scope="module")
+def forest(people):
+    X, y, _ = people
+    kinds = ["abs_diff", "sum", "min", "max"]
+    return SimilarityForest(n_estimators=20, max_depth=8, n_pairs=5000, coordinates=kinds, random_state=0).fit(X, y)
+
+
+def assert_same(found, scores, k):
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(found[1], rows)
+    np.testing.assert_array_equal(found[0], np.take_along_axis(scores, rows, axis=1))
+
+
+@pytest.mark.parametrize("k", [1, 10, 300])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_forest_over_many_blocks(people, forest, k, dtype):
+    X, _, gallery = people
+    queries, gallery = X[::40].astype(dtype), gallery.astype(dtype)
+    assert_same(forest.top_k(queries, gallery, k), forest.pairwise_score(queries, gallery), k)
+
+
+@pytest.mark.parametrize("splitter", ["cut", "cart", "cross"])
+def test_tree_with_masses_of_ties_over_many_blocks(people, splitter):
+    X, y, gallery = people
+    tree = SimilarityTree(max_depth=5, splitter=splitter, n_pairs=5000, random_state=0).fit(X, y)
+    scores = tree.pairwise_score(X[::40], gallery)
+    assert len(np.unique(scores)) < 40
+    assert_same(tree.top_k(X[::40], gallery, 50), scores, 50)
+
+
+def test_refilled_forest_adds_two_stages(people):
+    X, y, gallery = people
+    forest = SimilarityForest(n_estimators=5, max_depth=5, n_pairs=2000, refill=True, random_state=0).fit(X, y)
+    assert_same(forest.top_k(X[:3], gallery, 10), forest.pairwise_score(X[:3], gallery), 10)
+
+
+def test_rows_far_from_the_grid_and_constant_features(people, forest):
+    """The grid is made from some rows only; others may lie far outside, and a feature may have one value in all of them."""
+    X, _, gallery = people
+    odd = gallery.copy()
+    odd[7::11] *= 1e3
+    odd[8::13] *= -1e150
+    odd[:, 3] = 0.5
+    odd[9::17, 5] = 1e308
+    assert_same(forest.top_k(X[:5], odd, 20), forest.pairwise_score(X[:5], odd), 20)
+
+
+def test_tree_without_a_split():
+    X, y = np.zeros((40, 2)), np.arange(40) % 4
+    tree = SimilarityTree(max_depth=3).fit(X, y)
+    assert tree.tree_.n_cells == 1
+    gallery = np.random.default_rng(0).normal(size=(N_ROWS, 2))
+    assert_same(tree.top_k(X[:2], gallery, 7), np.full((2, N_ROWS), 8.0), 7)
+
+
+def test_needed_never_falls_and_full_lists_raise_it():
+    best = BestRows(n_queries=1, k=2, min_score=0.0)
+    best.offer(0, np.array([3.0, -1.0]), np.array([4, 5]))
+    assert best.needed[0] == 0.0
+    best.offer(0, np.array([3.0, 2.0]), np.array([1, 2]))
+    assert (best.needed[0], best.rows[0].tolist()) == (3.0, [1, 4])
+    best.offer(0, np.array([2.5, 3.0]), np.array([0, 2]))
+    assert best.rows[0].tolist() == [1, 2]
+
+
+def run(forest, queries, gallery, k):
+    """What a shortcut finds, and how many tests and walks it takes a pair."""
+    shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
+    best = BestRows(len(queries), k, -np.inf)
+    shortcut(queries, gallery, Part(slice(0, len(queries)), slice(0, len(gallery))), 0, best)
+    return best, shortcut.work / (len(queries) * len(gallery))
+
+
+def test_dropping_saves_tests_and_walks_and_changes_nothing(people, forest):
+    """Counted, not timed: for the ten best few rows are walked down a tree; if all rows are wanted, all are, down all trees."""
+    X, _, gallery = people
+    queries = X[::40]
+    every, work_of_all = run(forest, queries, gallery, len(gallery))
+    ten, work = run(forest, queries, gallery, 10)
+    np.testing.assert_array_equal(ten.rows, every.rows[:, :10])
+    np.testing.assert_array_equal(ten.scores, every.scores[:, :10])
+    assert work_of_all[1] >= len(forest.trees_)
+    assert work[1] < 0.05 * len(forest.trees_)
+    assert work[0] < 0.5 * work_of_all[0]
+
+
+def test_later_parts_need_less_work_than_the_first(people, forest):
+    """What was found in a part tells what is needed in the next: the same rows once more, all equal to known ones."""
+    X, _, gallery = people
+    queries = X[::40]
+    shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
+    best = BestRows(len(queries), 10, -np.inf)
+    counts = []
+    for rows in (slice(0, 200), slice(200, N_ROWS)):
+        before = shortcut.work.copy()
+        shortcut(queries, gallery, Part(slice(0, len(queries)), rows), 0, best)
+        counts.append((shortcut.work - before)[0] / (rows.stop - rows.start))
+    assert counts[1] < counts[0]
+    assert_same((best.scores, best.rows), forest.pairwise_score(queries, gallery), 10)
+
+
+def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, forest):
+    X, _, gallery = people
+    for n_queries, n_threads in ((1, 1), (1, 3), (5, 2), (2, 4)):
+        best = BestRows(n_queries, 3, -np.inf)
+        mean = forest._mean_of_cells()
+        _, parts = retrieval.plan_search(X[:n_queries], gallery, 0, forest._score_pairs, mean, best, n_threads)
+        assert len(parts) >= n_threads
+        covered = np.zeros((n_queries, len(gallery)), int)
+        for part in parts:
+            covered[part.queries, part.rows] += 1
+        assert (covered == 1).all()
+
+
+def test_memory_beyond_the_gallery_is_bounded(forest):
+    """Sizes of parts, not of the process: codes of a part and rows that wait."""
+    shortcut = Shortcut(*forest._trees_and_values(), np.zeros((1, 8)), np.ones((10, 8)))
+    for n_columns in (1, 8, 128, 5000):
+        shortcut.n_columns = n_columns
+        n_queries, n_rows = shortcut.sizes(10**6)
+        assert n_rows * n_columns <= max(retrieval.PART_BYTES, nearest.WIDTH * n_columns)
+        waiting = n_queries * (n_columns + len(forest.trees_)) * 2 * nearest.STRIDE
+        assert n_queries == 1 or waiting <= retrieval.GROUP_BYTES

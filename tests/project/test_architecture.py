@@ -1,0 +1,102 @@
+"""Which module may import which, where numba and matplotlib may appear, and how long a module may be."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import simtree
+
+ROOT = Path(simtree.__file__).parent
+# A package imports only from rows above its own. Names of packages that are planned have their place already.
+ROWS = [
+    {"_kernels", "_utils"},
+    {"metrics", "pairs", "io"},
+    {"datasets", "trees", "representation"},
+    {"splitters"},
+    {"growing", "evaluation"},
+    {"models"},
+    {"gallery", "dask", "plots"},
+    {"report"},
+    {"experiments", "service"},
+    {"cli", "__main__"},
+]
+# Packages whose modules are plug-ins: they know these shared modules of their package, and none of each other.
+PLUG_INS = {"splitters": {"_base", "_cart"}, "representation": {"_base", "_landmarks"}}
+LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def imports(path):
+    """Dotted names that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            if node.module == "simtree":
+                yield from (f"simtree.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_come_from_above(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    for name in imports(path):
+        package, _, rest = name.partition(".")
+        if package in ("numba", "llvmlite"):
+            assert parts[0] == "_kernels", f"{path}: {name}"
+        if package != "simtree":
+            continue
+        other = rest.split(".")
+        if other[0] != parts[0]:
+            assert LEVEL[other[0]] < LEVEL[parts[0]], f"{path}: {name} is not in a row above"
+        elif other[0] in PLUG_INS and parts[1] != "__init__":
+            assert set(other[1:]) <= PLUG_INS[other[0]], f"{path}: a plug-in knows shared modules only, not {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_is_private_unless_it_is_documented(path):
+    """Public is what a package exports; `simtree.datasets` is the one public module that is not a package."""
+    package, *inner = path.relative_to(ROOT).with_suffix("").parts
+    assert package.startswith("_") or not inner or inner[-1].startswith("_"), f"{path} looks public"
+    assert inner or package in ("datasets", "__main__"), f"{path} belongs into a package"
+
+
+def test_tuples_that_kernels_take_are_defined_beside_them():
+    """Compiled code is cached with the names of its argument types: the cache must notice when one changes."""
+    from simtree._kernels import cart, nearest, posterior, route, search
+
+    of_search = (nearest.FirstTests, nearest.Grid, nearest.Levels, nearest.Rows, nearest.Trees)
+    for tuples in (cart.RegionRows, search.Rule, search.Best, route.Nodes, posterior.ClassTrees, *of_search):
+        assert tuples.__module__.startswith("simtree._kernels.")
+
+
+def test_matplotlib_is_imported_inside_functions_only():
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+                assert not any(name.split(".")[0] == "matplotlib" for name in names), path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_has_at_most_600_lines_and_says_what_it_is(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 600
+    assert ast.get_docstring(ast.parse(text)), f"{path} has no docstring"
+
+
+def test_public_functions_have_docstrings():
+    for path in MODULES:
+        tops = ast.parse(path.read_text()).body
+        members = [node for top in tops if isinstance(top, ast.ClassDef) for node in top.body]
+        for node in [*tops, *members]:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if any(getattr(name, "id", "") == "overload" for name in node.decorator_list):
+                continue
+            assert ast.get_docstring(node), f"{path.name}: {node.name}"

@@ -1,0 +1,366 @@
+"""What each representation does beyond the contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.tree import ExtraTreeClassifier
+
+from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, WithinClassWhitening
+from simtree.metrics import roc_curve
+from simtree.pairs._sampling import PairSampler
+from simtree.representation import _base as base
+from simtree.representation import _discriminant as discriminant
+from simtree.representation import _landmarks as landmarks
+from simtree.representation import _posterior as posterior
+
+finite = st.floats(-1e300, 1e300)
+
+
+# MarginalQuantiles -------------------------------------------------------------------------------------
+
+
+def mid_ranks(values):
+    """Share of values below each, and half of those equal to it."""
+    values = np.asarray(values)
+    return np.array([((values < v).sum() + 0.5 * (values == v).sum()) / len(values) for v in values])
+
+
+def quantiles(training, values, **parameters):
+    return MarginalQuantiles(**parameters).fit(np.reshape(training, (-1, 1))).transform(np.reshape(values, (-1, 1))).ravel()
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None, database=None)
+def test_ties_get_their_mid_rank(values):
+    np.testing.assert_allclose(quantiles(values, values), mid_ranks(values), rtol=1e-12)
+
+
+def test_common_values_get_their_mid_rank_among_many(rng):
+    values = np.concatenate([rng.normal(size=5000), np.zeros(300), np.ones(90), [9.0]])
+    found = quantiles(values, values, n_quantiles=50)
+    exact = np.isin(values, [0.0, 9.0, values.min()])
+    np.testing.assert_allclose(found[exact], mid_ranks(values)[exact], rtol=1e-12)
+    # Next to a common value the curve is smooth where the rank jumps by half of the rows that share it.
+    assert np.abs(found - mid_ranks(values)).max() < 1 / 50 + 150 / len(values)
+
+
+@given(
+    st.lists(finite, min_size=1, max_size=40), st.lists(finite, min_size=1, max_size=40), st.sampled_from(["uniform", "normal"])
+)
+@settings(max_examples=150, deadline=None, database=None)
+def test_rising_and_bounded_everywhere(training, values, output):
+    ordered = np.sort(np.concatenate([training, values]))
+    found = quantiles(training, ordered, n_quantiles=5, output=output)
+    assert (np.diff(found) >= 0).all()
+    if output == "uniform":
+        assert found.min() > 0
+        assert found.max() < 1
+    assert np.isfinite(found).all()
+
+
+def test_beyond_the_training_range_it_goes_on_rising():
+    found = quantiles([0.0, 1.0, 2.0, 3.0], [-1e300, -5.0, -1.0, 0.0, 3.0, 4.0, 8.0, 1e300])
+    assert (np.diff(found)[[1, 2, 3, 4, 5]] > 0).all()
+    np.testing.assert_allclose(found[[0, 3, 4, 7]], [1 / 16, 1 / 8, 7 / 8, 15 / 16])
+
+
+def test_normal_scores_of_any_law_are_normal(rng):
+    scores = quantiles(np.exp(rng.normal(size=4000)), np.exp(rng.normal(size=4000)), output="normal")
+    assert abs(scores.mean()) < 0.05
+    assert scores.std() == pytest.approx(1, abs=0.03)
+
+
+def test_knots_are_few(rng):
+    values = np.concatenate([rng.normal(size=20_000), np.repeat(np.arange(200.0), 150)])
+    margins = MarginalQuantiles(n_quantiles=100).fit(values[:, None])
+    assert 100 <= len(margins.knots_[0]) <= 300
+    assert len(margins.knots_[0]) == len(margins.levels_[0])
+    assert (np.diff(margins.knots_[0]) > 0).all()
+    assert (np.diff(margins.levels_[0]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_quantiles": 1}, ValueError, "n_quantiles=1 is out of range; give an int of at least 2"),
+        ({"n_quantiles": 9.0}, TypeError, "n_quantiles=9.0 is not a whole number"),
+        ({"output": "gauss"}, ValueError, "output='gauss' is unknown; choose one of 'uniform', 'normal'"),
+    ],
+)
+def test_bad_quantiles(parameters, error, message):
+    with pytest.raises(error, match=message):
+        MarginalQuantiles(**parameters).fit([[1.0], [2.0]])
+
+
+# ForestPosterior -------------------------------------------------------------------------------------
+
+
+def test_flat_trees_say_what_scikit_learn_says(blobs):
+    """Also where rows lie on thresholds, leaves are mixed, and a tree is a single leaf."""
+    X, y = np.float32(blobs[0]), blobs[1]
+    trees = [
+        ExtraTreeClassifier(min_samples_leaf=k, max_depth=d, random_state=k).fit(X, y) for k, d in ((1, None), (6, 4), (80, 1))
+    ]
+    table = posterior._joined([posterior._flat(tree.tree_) for tree in trees])
+    on_thresholds = np.repeat(table.threshold, 4).reshape(-1, 4)
+    for points in (X, on_thresholds, np.nextafter(on_thresholds, np.float32(np.inf))):
+        total = np.zeros((len(points), 6))
+        posterior.add_class_shares(points, np.arange(len(points)), table, total)
+        np.testing.assert_allclose(total, sum(tree.predict_proba(points) for tree in trees), rtol=1e-6)
+
+
+def test_posterior_is_as_good_as_scikit_learns(blobs):
+    X, y = blobs
+    ours = ForestPosterior(n_estimators=200, random_state=0)
+    theirs = ExtraTreesClassifier(200, bootstrap=True, oob_score=True, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.fit_transform(X, y).sum(axis=1), 1, rtol=1e-6)
+    column = [np.flatnonzero(y == k)[0] for k in range(6)]
+    order = np.argsort(np.argsort(column))  # columns come in the order of first rows
+    difference = ours.fit_transform(X, y)[:, order] - theirs.oob_decision_function_
+    assert np.abs(difference).mean() < 0.03
+    assert np.abs(ours.transform(X)[:, order] - theirs.predict_proba(X)).mean() < 0.02
+
+
+def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, monkeypatch):
+    X, y = blobs
+    bags, bag_of = {}, posterior._bag
+    monkeypatch.setattr(posterior, "_bag", lambda n, seed: bags.setdefault(seed, bag_of(n, seed)))
+    model = ForestPosterior(n_estimators=25, random_state=3)
+    found = model.fit_transform(X, y)
+    said = np.zeros((25, 110, 6))
+    for t in range(25):  # bags are asked for in the order of the trees
+        one = model.trees_._replace(root=model.trees_.root[t : t + 1])
+        posterior.add_class_shares(np.float32(X), np.arange(110), one, said[t])
+    np.testing.assert_allclose(model.transform(X), said.mean(axis=0))
+    unseen = np.array(list(bags.values())) == 0
+    for row in range(110):
+        np.testing.assert_allclose(found[row], said[unseen[:, row], row].mean(axis=0))
+
+
+def test_too_few_trees(blobs):
+    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows are in the bag of every tree; grow more"):
+        ForestPosterior(n_estimators=1, random_state=0).fit_transform(*blobs)
+    assert ForestPosterior(n_estimators=1, random_state=0).fit(*blobs).transform(blobs[0]).shape == (110, 6)
+
+
+def test_many_classes_become_groups(rng):
+    y = np.repeat(np.arange(40), 3)
+    X = rng.normal(size=(40, 5))[y] + 0.1 * rng.normal(size=(120, 5))
+    model = ForestPosterior(n_estimators=40, max_classes=8, random_state=0)
+    found = model.fit_transform(X, y)
+    assert found.shape == (120, 8)
+    assert model.n_classes_ == 40
+    assert np.bincount(found.argmax(axis=1), minlength=8).min() > 0
+
+
+def test_smaller_models_with_larger_leaves(blobs):
+    sizes = [
+        len(ForestPosterior(n_estimators=20, min_samples_leaf=k, random_state=0).fit(*blobs).trees_.feature) for k in (1, 5)
+    ]
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_estimators": 0}, ValueError, "n_estimators=0 is out of range"),
+        ({"max_features": "log2"}, TypeError, "max_features='log2' is not a number"),
+        ({"max_depth": 0}, ValueError, "max_depth=0"),
+        ({"min_samples_leaf": 0}, ValueError, "min_samples_leaf=0"),
+        ({"max_classes": 1}, ValueError, "max_classes=1"),
+    ],
+)
+def test_bad_posterior(blobs, parameters, error, message):
+    with pytest.raises(error, match=message):
+        ForestPosterior(**parameters).fit(*blobs)
+
+
+# KernelDiscriminant ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "fourier"])
+def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
+    """Also those of the folds, which come from sums that are subtracted."""
+    X, y = blobs
+    folds = np.random.default_rng(5).integers(0, 3, 110)
+    monkeypatch.setattr(discriminant, "folds_of_rows", lambda *arguments: folds)
+    model = KernelDiscriminant(n_landmarks=15, landmarks=kind, alpha=0.1, cv=3, random_state=0)
+    cross_fitted = model.fit_transform(X, y)
+    codes = base.class_codes(y)
+    values = model.features_[0].of(X, None)
+    ridge = Ridge(alpha=0.1, fit_intercept=False).fit(values, np.eye(6)[codes])
+    np.testing.assert_allclose(model.transform(X), ridge.predict(values), atol=1e-8)
+    for fold in range(3):
+        rest = Ridge(alpha=0.1, fit_intercept=False).fit(values[folds != fold], np.eye(6)[codes][folds != fold])
+        np.testing.assert_allclose(cross_fitted[folds == fold], rest.predict(values[folds == fold]), atol=1e-8)
+
+
+def test_waves_stand_for_the_kernel(blobs):
+    X, y = blobs
+    model = KernelDiscriminant(n_landmarks=3000, landmarks="fourier", gamma=0.3, alpha=1.0, random_state=0).fit(X, y)
+    targets = np.eye(6)[base.class_codes(y)]
+    exact = KernelRidge(alpha=1.0, kernel="rbf", gamma=0.3).fit(X, targets).predict(X)
+    assert np.abs(model.transform(X) - exact).max() < 0.1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(5, 80), st.integers(1, 40))
+@settings(max_examples=15, deadline=None, database=None)
+def test_a_landmark_is_a_mean_of_several_rows(seed, n, n_landmarks):
+    """Rows in heaps and far apart, so that k-means would like to have clusters of one."""
+    rng = np.random.default_rng(seed)
+    rows = np.unique(rng.normal(size=(n, 2)) * 10.0 ** rng.integers(0, 4, (n, 1)), axis=0)
+    centres = landmarks._centres(rows, n_landmarks, rng).T
+    assert 1 <= len(centres) <= n_landmarks
+    nearest_row = np.abs(centres[:, None] - rows[None]).max(axis=2).min(axis=1)
+    assert nearest_row.min() > 0
+    assert len(centres) <= n // landmarks.LEAST_MEMBERS
+
+
+def test_repeats_are_averaged(blobs):
+    X, y = blobs
+    model = KernelDiscriminant(n_landmarks=10, n_repeats=3, random_state=0).fit(X, y)
+    assert len(model.features_) == len(model.weights_) == 3
+    one_by_one = [model._scores(X, f, w) for f, w in zip(model.features_, model.weights_, strict=True)]
+    np.testing.assert_allclose(model.transform(X), np.mean(one_by_one, axis=0), rtol=1e-12)
+    assert np.abs(one_by_one[0] - one_by_one[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_landmarks": 0}, ValueError, "n_landmarks=0 is out of range"),
+        ({"gamma": -1.0}, ValueError, "gamma=-1.0 is out of range"),
+        ({"gamma": "auto"}, ValueError, "gamma='auto' is unknown; choose one of 'scale', 'wide'"),
+        ({"gamma": None}, TypeError, "gamma=None is not a number"),
+        ({"alpha": 0}, ValueError, "alpha=0 is out of range"),
+        ({"n_repeats": 0}, ValueError, "n_repeats=0"),
+        ({"landmarks": "rows"}, ValueError, "landmarks='rows' is unknown; choose one of 'kmeans', 'fourier'"),
+        ({"max_classes": 1}, ValueError, "max_classes=1"),
+        ({"cv": 1}, ValueError, "cv=1 is out of range; give an int of at least 2"),
+        ({"cv": 200}, ValueError, "cv=200 is more than the 110 rows there are; make fewer folds"),
+    ],
+)
+def test_bad_discriminant(blobs, parameters, error, message):
+    with pytest.raises(error, match=message):
+        KernelDiscriminant(**parameters).fit_transform(*blobs)
+
+
+def test_too_few_rows_for_a_landmark():
+    with pytest.raises(ValueError, match="X has 2 different rows; landmarks='kmeans' takes means of at least 5"):
+        KernelDiscriminant(cv=2).fit([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
+
+
+# LandmarkFeatures ------------------------------------------------------------------------------------
+
+
+def test_gamma_follows_the_data(rng):
+    X = rng.normal(size=(200, 5)) * 3
+    gammas = [
+        LandmarkFeatures(n_landmarks=5, gamma=gamma, random_state=0).fit(X).features_.gamma for gamma in ("scale", "wide", 0.7)
+    ]
+    np.testing.assert_allclose(gammas, [1 / (5 * X.var()), 0.1 / (5 * X.var()), 0.7])
+    assert LandmarkFeatures(gamma="scale", landmarks="fourier").fit(np.ones((9, 2))).transform(np.ones((1, 2))).shape == (
+        1,
+        300,
+    )
+
+
+# WithinClassWhitening --------------------------------------------------------------------------------
+
+
+def scatter_within(Z, y):
+    residuals = np.concatenate([Z[y == k] - Z[y == k].mean(axis=0) for k in np.unique(y)])
+    return residuals.T @ residuals / (len(Z) - len(np.unique(y)))
+
+
+def test_classes_scatter_alike_in_all_directions(blobs):
+    X, y = blobs
+    X = X @ np.diag([1.0, 10.0, 0.1, 3.0])
+    Z = WithinClassWhitening(shrinkage=1e-9).fit(X, y).transform(X)
+    np.testing.assert_allclose(scatter_within(Z, y), np.eye(4), atol=1e-5)
+    unit = WithinClassWhitening(shrinkage=1.0).fit(X, y)
+    np.testing.assert_allclose(unit.matrix_.T @ unit.matrix_, np.eye(4) / np.trace(scatter_within(X, y)) * 4, atol=1e-9)
+
+
+def test_first_directions_are_those_of_discriminant_analysis(blobs):
+    X, y = blobs
+    whitening = WithinClassWhitening(shrinkage=1e-9, n_components=2).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="eigen", n_components=2).fit(X, y).transform(X)
+    ours = whitening.transform(X)
+    for j in range(2):
+        assert abs(np.corrcoef(ours[:, j], theirs[:, j])[0, 1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_emphasis_multiplies_directions_by_what_classes_differ(blobs):
+    X, y = blobs
+    plain = WithinClassWhitening().fit(X, y).transform(X)
+    factors = (WithinClassWhitening(emphasis=0.5).fit(X, y).transform(X) / plain)[0]
+    np.testing.assert_allclose(factors, WithinClassWhitening(emphasis=0.25).fit(X, y).transform(X)[0] ** 2 / plain[0] ** 2)
+    assert (np.diff(factors) <= 0).all()
+    assert factors[0] < 1
+
+
+def test_whitening_does_not_learn_noise_by_heart(rng):
+    """Labels of pure noise in many features: the scatter within classes looks small only where the row itself was seen."""
+    X, y = rng.normal(size=(120, 60)), np.arange(120) % 3
+    whitening = WithinClassWhitening(shrinkage=1e-6, emphasis=0.5, random_state=0)
+    cross_fitted, known = whitening.fit_transform(X, y), whitening.transform(X)
+    pairs = PairSampler(y).all_pairs()
+
+    def auc(Z):
+        return roc_curve(-np.linalg.norm(Z[pairs.first] - Z[pairs.second], axis=1), pairs.same).auc()
+
+    assert auc(known) > 0.7
+    assert auc(cross_fitted) == pytest.approx(0.5, abs=0.05)
+
+
+def test_centring(blobs):
+    X, y = blobs
+    centred, left = (WithinClassWhitening(center=center).fit(X, y) for center in (True, False))
+    np.testing.assert_allclose(centred.transform(X).mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_array_equal(left.transform(np.zeros((1, 4))), np.zeros((1, 4)))
+    np.testing.assert_array_equal(centred.matrix_, left.matrix_)
+
+
+def test_classes_of_equal_rows_can_be_whitened():
+    X = np.repeat(np.eye(3), 4, axis=0)
+    assert np.isfinite(WithinClassWhitening().fit_transform(X, np.repeat([0, 1, 2], 4))).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"shrinkage": 0}, ValueError, "shrinkage=0 is out of range; give a number above 0 to 1"),
+        ({"shrinkage": 1.1}, ValueError, "shrinkage=1.1"),
+        ({"emphasis": -1}, ValueError, "emphasis=-1"),
+        ({"n_components": 0}, ValueError, "n_components=0"),
+        ({"cv": 1}, ValueError, "cv=1"),
+    ],
+)
+def test_bad_whitening(blobs, parameters, error, message):
+    with pytest.raises(error, match=message):
+        WithinClassWhitening(**parameters).fit(*blobs)
+
+
+def test_emphasis_where_classes_do_not_differ():
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), [0, 0, 1, 1]
+    found = [WithinClassWhitening(emphasis=emphasis, cv=2).fit(X, y).transform(X) for emphasis in (0.0, 0.5)]
+    np.testing.assert_array_equal(*found)
+
+
+# Folds -----------------------------------------------------------------------------------------------
+
+
+def test_folds_of_rows_spread_each_class(rng):
+    codes = rng.integers(0, 4, 203)
+    folds = base.folds_of_rows(codes, 5, rng)
+    counts = np.array([np.bincount(folds[codes == k], minlength=5) for k in range(4)])
+    assert np.ptp(counts, axis=1).max() <= 1
+    assert np.ptp(np.bincount(folds)) <= 1

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from simtree._utils.threads import in_threads
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, -1, 50])
+def test_each_part_is_done_once(n_jobs):
+    done = []
+    in_threads(done.append, range(40), n_jobs)
+    assert sorted(done) == list(range(40))
+
+
+def test_several_at_a_time():
+    """Each part waits for the other: one thread alone would wait for ever."""
+    both = threading.Barrier(2, timeout=30)
+    in_threads(lambda part: both.wait(), [0, 1], 2)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_goes_wrong_is_raised_and_ends_the_rest(n_jobs):
+    done = []
+
+    def work(part):
+        if part == 3:
+            raise ZeroDivisionError("three")
+        time.sleep(0.001)
+        done.append(part)
+
+    with pytest.raises(ZeroDivisionError, match="three"):
+        in_threads(work, range(3_000), n_jobs)
+    assert len(done) < 1_500
