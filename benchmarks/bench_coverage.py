@@ -41,7 +41,7 @@ def one_coverage(law: str, n_people: int, seed: int) -> dict[str, bool]:
     truth = LAWS[law]
     scores, same, u, v = truth.sample(n_people, N_SAMPLES, np.random.default_rng([seed, n_people]))
     thresholds = [truth.threshold(rate) for rate in RATES]
-    tallies = tally_pairs(scores, same, u, v, at=thresholds, n_draws=N_DRAWS, random_state=seed)
+    tallies = tally_pairs(scores, same, u, v, at=thresholds, n_bootstraps=N_DRAWS, random_state=seed)
     roc = roc_curve(scores, same)
     fpr, tpr = tallies.rate_intervals(LEVEL)
     values = [roc.auc(), eer(roc).value, *tpr_at_fpr(roc, list(RATES))]

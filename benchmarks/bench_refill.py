@@ -34,7 +34,7 @@ def one_split(seed: int, n_trees: int, n_pairs: int) -> dict[str, dict[str, floa
     X, y = load_keystroke()
     train = np.isin(y, np.random.default_rng(seed).permutation(51)[:30])
     X = QuantileTransformer(random_state=0).fit(X[train]).transform(X)
-    test = PairSampler(y[~train]).draw(N_TEST, np.random.default_rng(seed), positive_fraction=0.2)
+    test = PairSampler(y[~train]).sample(N_TEST, np.random.default_rng(seed), positive_fraction=0.2)
     rows = np.column_stack([test.first, test.second])
     found = {}
     forests = (("half of the trees, without", n_trees // 2, False), ("without", n_trees, False), ("with refill", n_trees, True))

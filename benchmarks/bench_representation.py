@@ -113,7 +113,7 @@ def n_bytes(value: Any) -> int:
 def one_split(name: str, seed: int, n_trees: int, n_pairs: int, n_test: int) -> dict[str, dict[str, float]]:
     """Figures of each representation, by cosine and by a forest."""
     points = points_of(name, seed)
-    test = PairSampler(points.y_test).draw(n_test, np.random.default_rng(seed), positive_fraction=SAME[name])
+    test = PairSampler(points.y_test).sample(n_test, np.random.default_rng(seed), positive_fraction=SAME[name])
     rows = np.column_stack([test.first, test.second])
     found = {}
     for label, representation in representations(name).items():

@@ -18,7 +18,7 @@ from measure import SEED, Line, Section, Table, seconds
 from models import Spec
 from problems import Points, draw
 from simtree import CutSplitter
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.splitters._base import Cell
 from simtree.trees._binning import TrainingPairs
 from simtree.trees._rank_tree import RankTree
@@ -105,7 +105,7 @@ def sweep_line(points: Points, size: Size, repeats: int) -> Line:
     X, y = points.X, points.y
     tree: RankTree = Spec("simtree", size.n_pairs // 4, {"n_estimators": 1, "max_depth": size.depth}).fit(X, y).tree_
     pairs = draw(y, FEW, seed=SEED + 1)
-    block = PointPairs(X, X, pairs.first, pairs.second)
+    block = SamplePairs(X, X, pairs.first, pairs.second)
     n_tests = tests_answered(tree, block)
     total = np.zeros(FEW)
     values = tree.llr
@@ -115,7 +115,7 @@ def sweep_line(points: Points, size: Size, repeats: int) -> Line:
     return against("routing sweep", "million tests answered", ours, roof)
 
 
-def tests_answered(tree: RankTree, pairs: PointPairs) -> int:
+def tests_answered(tree: RankTree, pairs: SamplePairs) -> int:
     """How many tests of a tree the pairs meet on their way, by following all of them at once."""
     nodes = tree.nodes
     at = np.zeros(pairs.n_pairs, dtype=np.int64)

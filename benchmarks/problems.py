@@ -81,7 +81,7 @@ def as_rows(X: np.ndarray) -> np.ndarray:
 
 def draw(y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED) -> IndexPairs:
     """Pairs of labelled points, half of them same unless said otherwise, always the same ones."""
-    return PairSampler(y).draw(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction)
+    return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction)
 
 
 def row_numbers(pairs: IndexPairs) -> np.ndarray:

@@ -46,7 +46,7 @@ def blobs():
 def given_pairs(blobs):
     """Pairs of the blobs as an (n, 2, q) array with their labels, same and different mixed."""
     X, y = blobs
-    index = PairSampler(y).draw(600, np.random.default_rng(3))
+    index = PairSampler(y).sample(600, np.random.default_rng(3))
     order = np.random.default_rng(4).permutation(len(index))
     pairs = np.stack([X[index.first], X[index.second]], axis=1)
     return pairs[order], index.same[order]

@@ -22,7 +22,7 @@ import numpy as np
 
 from simtree import ModelFileError
 from simtree.io._archive import DOCUMENT, packed, read_document, sealed
-from simtree.models._load import read_model
+from simtree.models._persistence import model_from_state
 
 FILES = Path(__file__).parent / "model_files"
 GIGABYTE = 1 << 30
@@ -44,7 +44,7 @@ class Original:
         with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
             self.members = [(name, archive.read(name)) for name in archive.namelist()]
         self.document = json.loads(self.members[0][1])
-        self.scores = used(read_model(read_document(self.data)), whole=True)
+        self.scores = used(model_from_state(read_document(self.data)), whole=True)
 
 
 def used(model, *, whole):
@@ -226,7 +226,7 @@ def outcome(rng, original):
     if data == original.data:
         return f"{kind}, unchanged"
     try:
-        model = read_model(read_document(data))
+        model = model_from_state(read_document(data))
     except ModelFileError:
         return f"{kind}, refused"
     assert kind != "damaged", "damage that went unnoticed"

@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from simtree import (
     AutoSimilarity,
@@ -70,22 +72,24 @@ MODELS = {
     "forest-pipeline": _forest(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
     "gaussian": GaussianSimilarity(shrinkage=0.1, n_jobs=2),
     "gaussian-pipeline": GaussianSimilarity(representation=make_pipeline(*WHITENED)),
-    "plain": DistanceSimilarity(metric="manhattan", n_jobs=2),
-    "plain-pipeline": DistanceSimilarity(representation=make_pipeline(*WHITENED)),
-    "plain-landmarks": DistanceSimilarity(
+    "distance": DistanceSimilarity(metric="manhattan", n_jobs=2),
+    "distance-pipeline": DistanceSimilarity(representation=make_pipeline(*WHITENED)),
+    "distance-landmarks": DistanceSimilarity(
         metric="euclidean", representation=make_pipeline(LandmarkFeatures(n_landmarks=5, random_state=0), *WHITENED)
     ),
-    "plain-waves": DistanceSimilarity(
+    "distance-waves": DistanceSimilarity(
         representation=KernelDiscriminant(n_landmarks=4, landmarks="fourier", max_classes=3, random_state=0)
     ),
     "voting": VotingSimilarity(
         [
-            ("plain", DistanceSimilarity(representation=make_pipeline(*WHITENED))),
+            ("distance", DistanceSimilarity(representation=make_pipeline(*WHITENED))),
             ("forest", _forest(n_estimators=2)),
             ("tree", _tree()),
         ],
         weights=[1.0, 2.0, 0.5],
     ),
+    "distance-scaled": DistanceSimilarity(representation=make_pipeline(StandardScaler(), PCA(2)), metric="euclidean"),
+    "tree-robust": _tree(representation=make_pipeline(RobustScaler(), MinMaxScaler(), MaxAbsScaler())),
     "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
     "auto-forest": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
 }
@@ -99,7 +103,7 @@ def fitted(name):
     if name == "auto-forest":  # as if one had been chosen: those that AutoSimilarity grows are large
         model.best_estimator_ = fitted("forest-pipeline")
     model.calibrate_threshold(*people(2), max_fpr=0.4, confidence=0.8 if "tree" in name else None)
-    return model if name == "plain" else model.calibrate_probability(*people(2))
+    return model if name == "distance" else model.calibrate_probability(*people(2))
 
 
 if __name__ == "__main__":

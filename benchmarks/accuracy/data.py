@@ -120,7 +120,7 @@ def made_up_faces() -> Faces:
     folds, same = [], []
     for fold in range(10):
         of_fold = np.flatnonzero(points.y % 10 == fold)
-        pairs = PairSampler(points.y[of_fold]).draw(20, rng)
+        pairs = PairSampler(points.y[of_fold]).sample(20, rng)
         folds.append(of_fold[row_numbers(pairs)])
         same.append(pairs.same)
     return Faces(points.X, points.y, np.array(folds), np.array(same))
@@ -139,7 +139,7 @@ class Pairs:
     def of(self, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Row numbers of pairs of labelled points, and which are same."""
         n_pairs = self.same + self.different
-        pairs = PairSampler(y).draw(n_pairs, np.random.default_rng([seed, 1]), positive_fraction=self.same / n_pairs)
+        pairs = PairSampler(y).sample(n_pairs, np.random.default_rng([seed, 1]), positive_fraction=self.same / n_pairs)
         return row_numbers(pairs), pairs.same
 
 

@@ -21,7 +21,7 @@ from accuracy.peers import Learn, Training
 from simtree.metrics import roc_curve, tpr_at_fpr
 
 FPR = (1e-1, 1e-2, 1e-3, 1e-4)
-LEAST_DIFFERENT = 30
+MIN_DIFFERENT = 30
 # Where curves are kept for the picture.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 121)])
 SPLITS = (1, 2, 3, 4, 5)
@@ -166,7 +166,7 @@ def figures(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dic
     return {
         "auc": round(roc.auc(), 7),
         "tpr": [
-            round(float(rate), 7) if n_different * at >= LEAST_DIFFERENT else None for at, rate in zip(fpr, rates, strict=True)
+            round(float(rate), 7) if n_different * at >= MIN_DIFFERENT else None for at, rate in zip(fpr, rates, strict=True)
         ],
         "n_same": len(same) - n_different,
         "n_different": n_different,

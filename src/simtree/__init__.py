@@ -12,6 +12,7 @@ from simtree.models import (
     SimilarityForest,
     SimilarityTree,
     VotingSimilarity,
+    from_pipeline,
     load,
 )
 from simtree.representation import (
@@ -57,6 +58,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "evaluate_scores",
+    "from_pipeline",
     "load",
 ]
 

@@ -152,7 +152,7 @@ def test_tests_answered_are_those_of_the_walk(folder):
     points = bench_score.Points.load(folder / "mnist.npz")
     tree = bench_score.Spec("simtree", 500, {"n_estimators": 1, "max_depth": 3}).fit(points.X, points.y).tree_
     pairs = bench_roofs.draw(points.y, 50)
-    values = tree.pair_map.plain_values(bench_roofs.PointPairs(points.X, points.X, pairs.first, pairs.second))
+    values = tree.pair_map.plain_values(bench_roofs.SamplePairs(points.X, points.X, pairs.first, pairs.second))
     answered = 0
     for p in range(50):
         at = 0
@@ -160,7 +160,7 @@ def test_tests_answered_are_those_of_the_walk(folder):
             answered += 1
             below = values[tree.coordinate[at], p] <= tree.nodes.threshold[at]
             at = (tree.nodes.if_le if below else tree.nodes.if_gt)[at]
-    assert answered == bench_roofs.tests_answered(tree, bench_roofs.PointPairs(points.X, points.X, pairs.first, pairs.second))
+    assert answered == bench_roofs.tests_answered(tree, bench_roofs.SamplePairs(points.X, points.X, pairs.first, pairs.second))
 
 
 def test_some_lines_of_a_fit_are_measured_again(folder):

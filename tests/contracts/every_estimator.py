@@ -83,8 +83,10 @@ ESTIMATORS = TREES | FORESTS
 # What scores pairs in other ways.
 OTHERS = {
     "gaussian": GaussianSimilarity(representation=MarginalQuantiles()),
-    "plain": DistanceSimilarity(metric="euclidean", representation=MarginalQuantiles()),
-    "voting": VotingSimilarity([("plain", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]),
+    "distance": DistanceSimilarity(metric="euclidean", representation=MarginalQuantiles()),
+    "voting": VotingSimilarity(
+        [("distance", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]
+    ),
     "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
 }
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from simtree.pairs._inputs import check_samples
 
 ON_POINTS = "the check hands points to predict and decision_function, which take pairs; passed by AgainstOrigin below"
 EXPECTED_FAILURES = dict.fromkeys(
@@ -23,6 +26,7 @@ EXPECTED_FAILURES = dict.fromkeys(
 class AgainstOrigin:
     """Takes a point for the pair of it and the origin, so that scikit-learn's checks can hand over points."""
 
-    def _check_pairs(self, pairs, X):
-        points = np.asarray(self._check_points(pairs))
-        return super()._check_pairs(np.stack([points, np.zeros_like(points)], axis=1), X)
+    def pair_score(self, pairs, X=None):
+        check_is_fitted(self)
+        samples = check_samples(self, pairs)
+        return super().pair_score(np.stack([samples, np.zeros_like(samples)], axis=1))

@@ -229,7 +229,7 @@ def test_same_seed_same_model(estimator, blobs, new_pairs):
 
 def test_pairs_as_arrays_and_as_row_numbers(estimator, blobs):
     X, y = blobs
-    index = PairSampler(y).draw(500, np.random.default_rng(0))
+    index = PairSampler(y).sample(500, np.random.default_rng(0))
     rows = np.column_stack([index.first, index.second])
     stacked = X[rows]
     by_rows = clone(estimator).fit(X, index.same, pairs=rows)
@@ -290,7 +290,7 @@ def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pai
     assert len(DBSCAN(metric=metric, eps=1.0).fit(X[:20]).labels_) == 20
     neighbours = NearestNeighbors(n_neighbors=3, metric=metric, algorithm="brute").fit(X[:30]).kneighbors(X[:5])[0]
     np.testing.assert_array_equal(
-        neighbours, np.sort(fitted_learner._greatest_score() - fitted_learner.pairwise_score(X[:5], X[:30]))[:, :3]
+        neighbours, np.sort(fitted_learner._max_score() - fitted_learner.pairwise_score(X[:5], X[:30]))[:, :3]
     )
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from simtree import SimilarityTree
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._sampling import PairSampler
 from simtree.splitters import Cell
 from simtree.trees._binning import TrainingPairs
@@ -29,7 +29,7 @@ def splitter(request):
 def cell_of(blobs, splitter, *, seed=0, features=None, n_pairs=500):
     """A cell that is a segment in the middle of the training pairs."""
     X, y = blobs
-    pairs = PairSampler(y).draw(n_pairs, np.random.default_rng(1))
+    pairs = PairSampler(y).sample(n_pairs, np.random.default_rng(1))
     pair_map = CoordinateSet(splitter.default_coordinates, X.shape[1])
     training = TrainingPairs(X, pairs, pair_map, binned=splitter.binned)
     order = np.random.default_rng(2).random(n_pairs) < 0.7
@@ -52,7 +52,7 @@ def test_split_raises_the_auc(blobs, splitter):
 def test_region_holds_what_the_split_says(blobs, splitter):
     cell = cell_of(blobs, splitter)
     region, inside = splitter.split(cell)
-    np.testing.assert_array_equal(region.contains(cell.pair_map, cell.point_pairs), inside)
+    np.testing.assert_array_equal(region.contains(cell.pair_map, cell.sample_pairs), inside)
 
 
 def test_region_is_symmetric(blobs, splitter):
@@ -60,8 +60,8 @@ def test_region_is_symmetric(blobs, splitter):
     region = splitter.split(cell).region
     X = blobs[0]
     i, j = (a.ravel().astype(np.int32) for a in np.meshgrid(np.arange(len(X)), np.arange(len(X))))
-    forth = region.contains(cell.pair_map, PointPairs(X, X, i, j))
-    back = region.contains(cell.pair_map, PointPairs(X, X, j, i))
+    forth = region.contains(cell.pair_map, SamplePairs(X, X, i, j))
+    back = region.contains(cell.pair_map, SamplePairs(X, X, j, i))
     np.testing.assert_array_equal(forth, back)
     assert 0 < forth.sum() < len(forth)
 
@@ -85,9 +85,9 @@ def test_only_the_allowed_coordinates_are_used(blobs, splitter):
     cell = cell_of(blobs, splitter, features=[2])
     region = splitter.split(cell).region
     X = blobs[0].copy()
-    before = region.contains(cell.pair_map, cell.point_pairs)
+    before = region.contains(cell.pair_map, cell.sample_pairs)
     X[:, [0, 1, 3]] = np.random.default_rng(5).normal(size=(len(X), 3))
-    changed = PointPairs(X, X, cell.point_pairs.first, cell.point_pairs.second)
+    changed = SamplePairs(X, X, cell.sample_pairs.first, cell.sample_pairs.second)
     np.testing.assert_array_equal(region.contains(cell.pair_map, changed), before)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import simtree.evaluation._counting as comparisons
-from simtree.evaluation._counting import at_most, count_comparisons
+from simtree.evaluation._counting import SAME_SHARE, count_comparisons
 from simtree.evaluation._intervals import tally_pairs
 from simtree.metrics import cllr, d_prime, eer, min_cllr, roc_curve, searches
 from simtree.pairs._sampling import IndexPairs, PairSampler
@@ -24,7 +24,7 @@ def problem(seed, digits=1):
 
 def counted_with(y, table, source=None, **options):
     options = {"fmr": FMR, "at": np.empty(0), **options}
-    return count_comparisons(lambda i, j: table[i, j], source or PairSampler(y), PairSampler(y).classes, **options)
+    return count_comparisons(lambda i, j: table[i, j], source or PairSampler(y), PairSampler(y).labels, **options)
 
 
 @pytest.mark.parametrize("few", [0, 1 << 22])
@@ -36,7 +36,7 @@ def test_blocks_count_what_a_list_counts(monkeypatch, few, chunk, digits):
     y, table = problem(0, digits)
     pairs = PairSampler(y).all_pairs()
     scores = table[pairs.first, pairs.second]
-    found = counted_with(y, table, n_draws=20)
+    found = counted_with(y, table, n_bootstraps=20)
     exact = roc_curve(scores, pairs.same)
     assert found.roc.auc() == pytest.approx(exact.auc())
     assert eer(found.roc) == pytest.approx(eer(exact))
@@ -51,7 +51,7 @@ def test_blocks_count_what_a_list_counts(monkeypatch, few, chunk, digits):
         accepted = scores[kind][:, None] >= tally.thresholds
         np.testing.assert_array_equal(tally.totals[:-1], accepted.sum(axis=0))
         assert tally.rates[-1] == pytest.approx(exact.auc())  # the mean placement, of either kind
-    classes = PairSampler(y).classes
+    classes = PairSampler(y).labels
     whole = tally_pairs(scores, pairs.same, classes[pairs.first], classes[pairs.second])
     assert found.tallies.auc_variance()[0] == pytest.approx(whole.auc_variance()[0])
 
@@ -75,7 +75,7 @@ def test_given_pairs_are_counted_by_unit_in_any_order(monkeypatch, chunk):
     pairs = PairSampler(y).all_pairs()
     shuffled = pairs.take(np.random.default_rng(0).permutation(len(pairs)))
     swapped = IndexPairs(shuffled.second, shuffled.first, shuffled.same)
-    whole, found = counted_with(y, table, n_draws=10), counted_with(y, table, swapped, n_draws=10)
+    whole, found = counted_with(y, table, n_bootstraps=10), counted_with(y, table, swapped, n_bootstraps=10)
     assert found.roc.auc() == pytest.approx(whole.roc.auc())
     assert found.searches is None
     assert found.tallies.auc_variance() == pytest.approx(whole.tallies.auc_variance())
@@ -83,7 +83,7 @@ def test_given_pairs_are_counted_by_unit_in_any_order(monkeypatch, chunk):
 
 
 def test_more_scores_than_edges_keep_exact_counts(monkeypatch):
-    monkeypatch.setattr(comparisons, "MOST_EDGES", 8)
+    monkeypatch.setattr(comparisons, "MAX_CURVE_EDGES", 8)
     y, table = problem(3, 9)
     pairs = PairSampler(y).all_pairs()
     scores = table[pairs.first, pairs.second]
@@ -112,8 +112,8 @@ def test_groups_are_counted_within():
     group = np.arange(len(y)) % 3
     pairs = PairSampler(y).all_pairs()
     scores = table[pairs.first, pairs.second]
-    found = counted_with(y, table, groups=group)
-    for number, tallies in enumerate(found.groups):
+    found = counted_with(y, table, subgroups=group)
+    for number, tallies in enumerate(found.subgroups):
         within = (group[pairs.first] == number) & (group[pairs.second] == number)
         for tally, kind in ((tallies.same, within & pairs.same), (tallies.different, within & ~pairs.same)):
             assert tally.n_pairs == kind.sum()
@@ -129,9 +129,9 @@ def test_scores_must_be_finite():
 
 def test_a_sample_of_pairs():
     sampler = PairSampler(np.repeat(np.arange(30), 10))
-    assert at_most(sampler, None, 0) is sampler
-    assert at_most(sampler, sampler.n_pairs, 0) is sampler
-    drawn = at_most(sampler, 1_000, 0)
+    assert sampler.limit(None, np.random.default_rng(0), positive_fraction=SAME_SHARE) is sampler
+    assert sampler.limit(sampler.n_pairs, np.random.default_rng(0), positive_fraction=SAME_SHARE) is sampler
+    drawn = sampler.limit(1_000, np.random.default_rng(0), positive_fraction=SAME_SHARE)
     assert len(drawn) == 1_000
     assert drawn.n_same == 200
 
@@ -146,7 +146,7 @@ def test_pairs_that_share_a_value_are_not_counted(monkeypatch, few, chunk):
     source = PairSampler(y, never_pair=sitting)
     pairs = source.all_pairs()
     assert len(pairs) < len(PairSampler(y).all_pairs())
-    found = counted_with(y, table, source, n_draws=20)
+    found = counted_with(y, table, source, n_bootstraps=20)
     exact = roc_curve(table[pairs.first, pairs.second], pairs.same)
     assert found.roc.auc() == pytest.approx(exact.auc())
     assert (found.tallies.same.n_pairs, found.tallies.different.n_pairs) == (pairs.n_same, len(pairs) - pairs.n_same)

@@ -36,7 +36,7 @@ def held_out(people):
 
 @pytest.fixture(scope="module")
 def result(tree, held_out):
-    return evaluate(tree, *held_out, n_draws=50)
+    return evaluate(tree, *held_out, n_bootstraps=50)
 
 
 def test_figures_of_verification(tree, held_out, result):
@@ -78,7 +78,7 @@ def test_figures_of_identification(tree, held_out, result):
 
 
 def test_a_sample_is_stated(tree, held_out):
-    drawn = evaluate(tree, *held_out, n_pairs=500, n_draws=20)
+    drawn = evaluate(tree, *held_out, n_pairs=500, n_bootstraps=20)
     assert drawn.n_same + drawn.n_different == 500 < drawn.n_possible
     assert f"drawn from {drawn.n_possible:,}" in str(drawn)
     assert drawn.cmc is None
@@ -88,12 +88,12 @@ def test_a_sample_is_stated(tree, held_out):
 def test_memory_does_not_grow_with_the_number_of_pairs(tree, held_out, monkeypatch):
     """Blocks are scored one after the other: at no time are more pairs asked for than a block has."""
     asked = []
-    score = SimilarityTree._score_blocks
+    score = SimilarityTree._map_blocks
     monkeypatch.setattr(comparisons, "FEW", 0)
     monkeypatch.setattr(comparisons, "PILOT", 100)
     monkeypatch.setattr(comparisons, "CHUNK", 400)
-    monkeypatch.setattr(SimilarityTree, "_score_blocks", lambda self, pairs: asked.append(pairs.n_pairs) or score(self, pairs))
-    whole = evaluate(tree, *held_out, n_pairs=None, n_draws=10)
+    monkeypatch.setattr(SimilarityTree, "_map_blocks", lambda self, block, n: asked.append(n) or score(self, block, n))
+    whole = evaluate(tree, *held_out, n_pairs=None, n_bootstraps=10)
     largest = max(np.bincount(held_out[1])) * len(held_out[1])
     assert max(asked[2:]) <= max(400, largest)
     assert len(asked) > 5
@@ -103,29 +103,29 @@ def test_memory_does_not_grow_with_the_number_of_pairs(tree, held_out, monkeypat
 def test_groups_at_one_threshold(tree, held_out):
     X, y = held_out
     device = np.where(np.arange(len(y)) % 2, "phone", "pad")
-    found = evaluate(tree, X, y, groups=device, threshold=20.0, n_draws=10)
-    assert found.group_threshold == 20.0
+    found = evaluate(tree, X, y, by=device, threshold=20.0, n_bootstraps=10)
+    assert found.by_threshold == 20.0
     pairs = PairSampler(y).all_pairs()
     accepted = tree.pair_score(np.column_stack([pairs.first, pairs.second]), X) >= 20.0
-    for group in found.groups:
-        within = (device[pairs.first] == group.group) & (device[pairs.second] == group.group)
+    for group in found.by:
+        within = (device[pairs.first] == group.subgroup) & (device[pairs.second] == group.subgroup)
         assert group.fmr.value == pytest.approx(accepted[within & ~pairs.same].mean())
         assert group.fnmr.value == pytest.approx(1 - accepted[within & pairs.same].mean())
         assert group.fmr.low <= group.fmr.value <= group.fmr.high
-    assert {group.group for group in found.groups} == {"phone", "pad"}
+    assert {group.subgroup for group in found.by} == {"phone", "pad"}
     assert "within groups" in str(found)
 
 
 def test_groups_that_are_not_known(tree, held_out):
     X, y = held_out
     with pytest.raises(ValueError, match=f"groups holds {len(y)} missing labels"):
-        evaluate(tree, X, y, groups=[None] * len(y))
+        evaluate(tree, X, y, by=[None] * len(y))
 
 
 def test_a_group_without_pairs_of_a_kind(tree, held_out):
     X, y = held_out
     alone = np.where(np.arange(len(y)) == 0, "alone", "others")
-    found = {group.group: group for group in evaluate(tree, X, y, groups=alone, n_draws=10).groups}
+    found = {group.subgroup: group for group in evaluate(tree, X, y, by=alone, n_bootstraps=10).by}
     assert found["alone"].fmr is None
     assert found["alone"].fnmr is None
     assert found["others"].n_same > 0
@@ -143,7 +143,7 @@ def test_table_and_json(result):
 def test_long_curves_are_thinned_out():
     rng = np.random.default_rng(0)
     same = np.arange(4000) % 2 == 0
-    written = evaluate_scores(rng.normal(size=4000) + same, same, n_draws=2).to_dict()["roc"]
+    written = evaluate_scores(rng.normal(size=4000) + same, same, n_bootstraps=2).to_dict()["roc"]
     assert len(written["fpr"]) <= 1001
     assert written["fpr"][0] == 0.0
     assert written["fpr"][-1] == written["tpr"][-1] == 1.0
@@ -153,8 +153,8 @@ def test_scores_and_pairs_give_what_points_give(tree, held_out, result):
     X, y = held_out
     pairs = PairSampler(y).all_pairs()
     rows = np.column_stack([pairs.first, pairs.second])
-    by_scores = evaluate_scores(tree.pair_score(rows, X), pairs.same, identities=y[rows], n_draws=50)
-    by_pairs = evaluate(tree, X, pairs.same, pairs=rows, identities=y, n_draws=50)
+    by_scores = evaluate_scores(tree.pair_score(rows, X), pairs.same, identities=y[rows], n_bootstraps=50)
+    by_pairs = evaluate(tree, X, pairs.same, pairs=rows, identities=y, n_bootstraps=50)
     for other in (by_scores, by_pairs):
         assert other.auc == pytest.approx(result.auc)
         assert [p.fmr for p in other.operating_points] == [p.fmr for p in result.operating_points]
@@ -165,9 +165,9 @@ def test_scores_and_pairs_give_what_points_give(tree, held_out, result):
 def test_intervals_are_wider_for_people_than_for_pairs(tree, held_out, result):
     X, y = held_out
     pairs = PairSampler(y).all_pairs()
-    naive = evaluate_scores(tree.pair_score(np.column_stack([pairs.first, pairs.second]), X), pairs.same, n_draws=20)
+    naive = evaluate_scores(tree.pair_score(np.column_stack([pairs.first, pairs.second]), X), pairs.same, n_bootstraps=20)
     assert np.ptp(result.auc[1:]) > 1.2 * np.ptp(naive.auc[1:])
-    samples = evaluate(tree, X, y, unit="samples", n_draws=20)
+    samples = evaluate(tree, X, y, unit="samples", n_bootstraps=20)
     assert samples.auc.value == pytest.approx(result.auc.value)
 
 
@@ -179,7 +179,7 @@ def test_any_object_that_scores_pairs(held_out):
     X, y = held_out
     pairs = PairSampler(y).all_pairs()
     expected = roc_auc_score(pairs.same, -np.linalg.norm(X[pairs.first] - X[pairs.second], axis=1))
-    assert evaluate(Distance(), X, y, n_draws=10).auc.value == pytest.approx(expected)
+    assert evaluate(Distance(), X, y, n_bootstraps=10).auc.value == pytest.approx(expected)
     with pytest.raises(TypeError, match="is not a Similarity; score the pairs yourself"):
         evaluate(Distance(), X, pairs.same, pairs=np.column_stack([pairs.first, pairs.second]))
     with pytest.raises(ValueError, match="entries for the"):
@@ -190,9 +190,9 @@ def test_any_object_that_scores_pairs(held_out):
     ("options", "error", "message"),
     [
         ({"unit": "people"}, ValueError, "unit='people' is unknown"),
-        ({"level": 1.0}, ValueError, "level=1.0 is out of range"),
+        ({"confidence": 1.0}, ValueError, "confidence=1.0 is out of range"),
         ({"fmr": [0.0]}, ValueError, "fmr=0.0 is out of range"),
-        ({"n_draws": 1}, ValueError, "n_draws=1 is out of range"),
+        ({"n_bootstraps": 1}, ValueError, "n_bootstraps=1 is out of range"),
         ({"max_rank": 0}, ValueError, "max_rank=0 is out of range"),
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
@@ -207,7 +207,7 @@ def test_bad_options(tree, held_out, options, error, message):
 
 def test_what_is_taken_for_independent_is_said(tree, held_out):
     X, y = held_out
-    pairs = PairSampler(y).draw(60, np.random.default_rng(0))
+    pairs = PairSampler(y).sample(60, np.random.default_rng(0))
     rows = np.column_stack([pairs.first, pairs.second])
     scores = tree.pair_score(rows, X)
     assert evaluate_scores(scores, pairs.same).unit == "pairs"
@@ -233,16 +233,16 @@ def test_points_that_never_pair_are_not_compared(tree, held_out):
     sitting = np.arange(len(y)) % 4
     pairs = PairSampler(y, never_pair=sitting).all_pairs()
     scores = tree.pair_score(np.column_stack([pairs.first, pairs.second]), X)
-    result = evaluate(tree, X, y, never_pair=sitting, n_draws=10)
+    result = evaluate(tree, X, y, never_pair=sitting, n_bootstraps=10)
     assert result.auc.value == pytest.approx(roc_auc_score(pairs.same, scores))
     assert result.n_same + result.n_different == result.n_possible == len(pairs)
-    drawn = evaluate(tree, X, y, never_pair=sitting, n_pairs=500, n_draws=10)
+    drawn = evaluate(tree, X, y, never_pair=sitting, n_pairs=500, n_bootstraps=10)
     assert (drawn.n_same + drawn.n_different, drawn.n_possible) == (500, len(pairs))
 
     class Known:
         def pair_score(self, pairs, X):
             return tree.pair_score(pairs, X)
 
-    assert evaluate(Known(), X, y, never_pair=sitting, n_draws=10).auc == result.auc
-    with pytest.raises(ValueError, match="never_pair is for labelled points; leave unwanted pairs out"):
+    assert evaluate(Known(), X, y, never_pair=sitting, n_bootstraps=10).auc == result.auc
+    with pytest.raises(ValueError, match="never_pair is for labelled samples; leave unwanted pairs out"):
         evaluate(tree, X, pairs.same, pairs=np.column_stack([pairs.first, pairs.second]), never_pair=sitting)

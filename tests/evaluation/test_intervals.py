@@ -30,7 +30,7 @@ N_POINTS = 120
 def scored(seed, n_pairs, effect):
     """Pairs of points whose scores have noise of the pair, and noise of each point that all its pairs share."""
     rng = np.random.default_rng(seed)
-    pairs = PairSampler(np.arange(N_POINTS) % 3).draw(n_pairs, rng)
+    pairs = PairSampler(np.arange(N_POINTS) % 3).sample(n_pairs, rng)
     of_points = effect * rng.normal(size=N_POINTS)
     scores = 1.5 * pairs.same + rng.normal(size=len(pairs)) + of_points[pairs.first] + of_points[pairs.second]
     return np.round(scores, 2), pairs  # with ties
@@ -157,7 +157,7 @@ def test_intervals_cover_with_identity_effects_and_binomial_ones_do_not():
     by_influence, by_bootstrap, binomial = [], [], []
     for seed in range(80):
         scores, same, u, v = law.sample(50, 3, np.random.default_rng(seed))
-        tallies = tally_pairs(scores, same, u, v, at=[threshold], n_draws=60, random_state=seed)
+        tallies = tally_pairs(scores, same, u, v, at=[threshold], n_bootstraps=60, random_state=seed)
         at = np.flatnonzero(tallies.same.thresholds == threshold)[0]
         fpr, tpr = tallies.rate_intervals(0.95)
         roc = roc_curve(scores, same)
@@ -179,7 +179,7 @@ def test_intervals_are_as_wide_as_the_figures_vary(n_pairs, effect):
     ends = []
     for seed in range(25):
         scores, pairs = scored(seed, n_pairs, effect)
-        ends.append(point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR, n_draws=100))
+        ends.append(point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR, n_bootstraps=100))
     ratio = np.mean(np.ptp(ends, axis=2), axis=0) / (3.92 * found.std(axis=0))
     assert np.all((ratio > 0.8) & (ratio < 1.35)), ratio
     assert np.all(covered(ends, found.mean(axis=0)) > 0.8)
@@ -193,7 +193,7 @@ def test_the_figure_lies_inside():
 
 
 def test_too_few_points():
-    with pytest.raises(ValueError, match="n_draws=1 is out of range"):
-        point_intervals([1.0, 2.0], [True, False], np.array([0, 1]), np.array([1, 2]), FPR, n_draws=1)
+    with pytest.raises(ValueError, match="n_bootstraps=1 is out of range"):
+        point_intervals([1.0, 2.0], [True, False], np.array([0, 1]), np.array([1, 2]), FPR, n_bootstraps=1)
     with pytest.raises(ValueError, match="held no pair of each kind; give more identities"):
-        point_intervals([1.0, 2.0], [True, False], np.array([0, 0]), np.array([0, 1]), FPR, n_draws=2, random_state=3)
+        point_intervals([1.0, 2.0], [True, False], np.array([0, 0]), np.array([0, 1]), FPR, n_bootstraps=2, random_state=3)

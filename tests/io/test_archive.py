@@ -18,7 +18,8 @@ from hypothesis.extra import numpy as npst
 
 from simtree import ModelFileError
 from simtree.io import _archive as persistence
-from simtree.io._archive import ARRAY, DOCUMENT, document_bytes, packed, read_document, sealed, write_document
+from simtree.io._archive import DOCUMENT, document_bytes, packed, read_document, sealed, write_document
+from simtree.io._fields import ARRAY
 
 CONTENT = {"word": "é", "none": None, "list": [1, 2.5, True], "array": np.arange(6.0).reshape(2, 3), "part": {"n": -3}}
 NUMBERS = st.integers(-(2**62), 2**62) | st.floats() | st.booleans() | st.none() | st.text(max_size=5)
@@ -85,7 +86,7 @@ def test_what_has_no_place_in_a_file_is_not_written(array):
 
 
 def test_a_model_that_is_too_large_is_not_written(monkeypatch):
-    monkeypatch.setattr(persistence, "MOST_DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(persistence, "MAX_DOCUMENT_BYTES", 1000)
     with pytest.raises(ValueError, match="too large for a model file"):
         document_bytes({"word": "x" * 1000})
 
@@ -98,8 +99,12 @@ REFUSED = {
     "a file without its beginning": (document_bytes(CONTENT)[1:], "checksum"),
     "no zip archive": (sealed(bytes(500)), "does not end as"),
     "a newer version": (
-        packed(parsed(version=2)),
-        r"written by a newer simtree \(file version 2; this one reads up to 1\): upgrade",
+        packed(parsed(version=3)),
+        r"written by a newer simtree \(file version 3; this one reads up to 2\): upgrade",
+    ),
+    "the version before the first release": (
+        packed(parsed(version=1)),
+        r"has file version 1, which simtree wrote before its first release and no longer reads \(this one reads 2 to 2\): fit",
     ),
     "version 0": (packed(parsed(version=0)), "its version is 0"),
     "a version that is no number": (packed(parsed(version="1")), "its version is '1'"),
@@ -161,7 +166,7 @@ def test_a_directory_that_claims_too_many_members_is_refused():
     data = document_bytes(CONTENT)
     end = len(data) - persistence.SEAL_BYTES - persistence.END_OF_ZIP.size
     fields = list(persistence.END_OF_ZIP.unpack_from(data, end))
-    fields[3] = fields[4] = persistence.MOST_MEMBERS + 1
+    fields[3] = fields[4] = persistence.MAX_MEMBERS + 1
     with pytest.raises(ModelFileError, match="directory is too long"):
         read_document(sealed(data[:end] + persistence.END_OF_ZIP.pack(*fields) + data[end + persistence.END_OF_ZIP.size :]))
 
@@ -176,7 +181,7 @@ def test_a_member_that_claims_more_than_there_is_is_refused():
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
     with (tmp_path / "m.simtree").open("wb") as file:
-        file.truncate(persistence.MOST_BYTES + 1)  # takes no room on the disk
+        file.truncate(persistence.MAX_BYTES + 1)  # takes no room on the disk
     with pytest.raises(ModelFileError, match="has at most"):
         read_document(tmp_path / "m.simtree")
 

@@ -146,7 +146,7 @@ def test_byte_codes_count_the_edges_below(seed, n_edges, spread):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, 600, (2, n_edges)).astype(float)
     scaled = {"even": drawn, "crowded": np.exp(drawn / 40), "alike": 1.0 + drawn * 1e-310}[spread]
-    edges = np.full((2, binning.MOST_EDGES + binning.ROOM), np.inf)
+    edges = np.full((2, binning.MAX_EDGES + binning.ROOM), np.inf)
     edges[:, :n_edges] = np.sort(scaled)
     counts = np.array([n_edges, n_edges])
     low = edges[:, 0] if n_edges else np.zeros(2)

@@ -73,7 +73,7 @@ def points():
 def grow(points, n_pairs, splitter, max_depth=DEPTH):
     """A tree on pairs whose number is known exactly."""
     X, y = points
-    pairs = PairSampler(y).draw(n_pairs, np.random.default_rng(0))
+    pairs = PairSampler(y).sample(n_pairs, np.random.default_rng(0))
     model = SimilarityTree(max_depth=max_depth, splitter=splitter, random_state=0)
     return model.fit(X, pairs.same, pairs=np.column_stack([pairs.first, pairs.second])).tree_
 
@@ -184,7 +184,7 @@ def forest(points):
 
 @pytest.fixture(scope="module")
 def rows(points):
-    drawn = PairSampler(points[1]).draw(200, np.random.default_rng(5))
+    drawn = PairSampler(points[1]).sample(200, np.random.default_rng(5))
     return np.column_stack([drawn.first, drawn.second])
 
 

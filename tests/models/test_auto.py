@@ -64,7 +64,7 @@ def test_open_folds_leave_whole_classes_out(round_people):
         for seen, source, pairs in folds:
             assert not seen[pairs.first].any()
             assert not seen[pairs.second].any()
-            shared = set(source.classes[seen]) & set(source.classes[~seen])
+            shared = set(source.labels[seen]) & set(source.labels[~seen])
             assert (len(shared) == 0) is open_set
 
 

@@ -15,10 +15,10 @@ from sklearn_checks import EXPECTED_FAILURES, AgainstOrigin
 
 from simtree import CartSplitter, SimilarityForest, SimilarityTree
 from simtree.datasets import load_keystroke
-from simtree.growing._bagging import Bag, Task, out_of_bag_values
-from simtree.growing._grower import Recipe
+from simtree.growing._bagging import TreeTask, out_of_bag_values
+from simtree.growing._grower import GrowthParams
 from simtree.metrics import roc_curve
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._sampling import PairSampler
 
 
@@ -141,7 +141,7 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(blobs, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simtree.growing._bagging.Task.grow", interrupt)
+    monkeypatch.setattr("simtree.growing._bagging.TreeTask.grow", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forest.set_params(n_estimators=9).fit(X, y)
     assert len(forest.trees_) == 6
@@ -190,13 +190,13 @@ def test_callbacks_of_scikit_learn_are_told(blobs):
 def seen(monkeypatch):
     """The pairs on which trees were grown, in order."""
     pairs_of_trees = []
-    original = Recipe.grow
+    original = GrowthParams.grow
 
     def watch(self, points, pairs, rng):
         pairs_of_trees.append(pairs)
         return original(self, points, pairs, rng)
 
-    monkeypatch.setattr(Recipe, "grow", watch)
+    monkeypatch.setattr(GrowthParams, "grow", watch)
     return pairs_of_trees
 
 
@@ -205,7 +205,7 @@ def test_bags_are_sets_of_points_and_pairs_lie_within(blobs, seen):
     forest = small(n_estimators=8).fit(X, y)
     sampler = PairSampler(y)
     for number, pairs in enumerate(seen):
-        task = Task(None, Bag(np.arange(len(X)), len(X)), forest._entropy, number)
+        task = TreeTask(None, np.arange(len(X)), len(X), forest._entropy, number)
         inside = task.in_bag(sampler)
         assert 0.5 < inside.mean() < 0.75
         assert inside[pairs.first].all()
@@ -221,7 +221,7 @@ def test_out_of_bag_scores_use_only_trees_that_saw_neither_point(blobs):
     rng = np.random.default_rng(0)
     bags = [rng.random(len(X)) < 0.5 for _ in forest.trees_]
     first, second = np.arange(60, dtype=np.int32), np.arange(50, 110, dtype=np.int32)
-    said = out_of_bag_values(forest.trees_, forest._values(), bags, PointPairs(X, X, first, second))
+    said = out_of_bag_values(forest.trees_, forest._leaf_values()[1], bags, SamplePairs(X, X, first, second))
     cells = forest.apply(np.column_stack([first, second]), X)
     for t, (tree, bag) in enumerate(zip(forest.trees_, bags, strict=True)):
         for p in range(60):
@@ -290,7 +290,7 @@ def test_gap_on_keystroke_data(capsys, fewer_pairs):
     points, samples, people, strangers = np.mean(found, axis=0)
     with capsys.disabled():
         print(
-            f"\nkeystroke, AUC: bag='points' {points:.3f} (held-out samples {samples:.3f}), "
+            f"\nkeystroke, AUC: bag='samples' {points:.3f} (held-out samples {samples:.3f}), "
             f"bag='classes' {people:.3f} (held-out people {strangers:.3f})"
         )
     assert points == pytest.approx(samples, abs=0.03)  # few trees a pair: a little low
@@ -300,7 +300,7 @@ def test_gap_on_keystroke_data(capsys, fewer_pairs):
 
 def test_out_of_bag_of_given_pairs(blobs):
     X, y = blobs
-    drawn = PairSampler(y).draw(3000, np.random.default_rng(0))
+    drawn = PairSampler(y).sample(3000, np.random.default_rng(0))
     rows = np.column_stack([drawn.first, drawn.second])
     by_rows = small(oob_score=True, n_estimators=20).fit(X, drawn.same, pairs=rows)
     by_groups = small(oob_score=True, n_estimators=20).fit(X[rows], drawn.same, groups=rows)
@@ -378,7 +378,7 @@ def test_bags_of_refilled_trees_are_found_again(seen):
     sampler = PairSampler(y)
     assert len(seen) == 30
     for number, pairs in enumerate(seen):
-        inside = Task(None, Bag(sampler.classes, 2), forest._entropy, number).in_bag(sampler)
+        inside = TreeTask(None, sampler.labels, 2, forest._entropy, number).in_bag(sampler)
         assert inside[pairs.first].all()
         assert inside[pairs.second].all()
 
@@ -396,7 +396,7 @@ def test_a_bag_without_hard_pairs_of_a_kind_is_refused():
 def test_refill_needs_labelled_points_and_one_go(blobs, data):
     X, y = blobs
     if data == "pairs":
-        drawn = PairSampler(y).draw(500, np.random.default_rng(0))
+        drawn = PairSampler(y).sample(500, np.random.default_rng(0))
         arguments = {"X": X, "y": drawn.same, "pairs": np.column_stack([drawn.first, drawn.second])}
         forest = small(refill=True)
     else:

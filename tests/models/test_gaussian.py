@@ -34,7 +34,7 @@ def true_ratio(a, b, mean, within, between):
 
 def far_reaching(X, pairs, shrinkage):
     """A law that pulls no point back."""
-    return gaussian.gaussian_law(X, pairs, shrinkage)._replace(reach=1e300)
+    return gaussian.fit_two_covariance(X, pairs, shrinkage)._replace(reach=1e300)
 
 
 def test_law_gives_the_ratio_of_its_covariances():
@@ -82,14 +82,15 @@ def test_by_hand():
 def test_shrinkage_takes_from_what_is_beside_the_diagonal():
     X, y = people(300, 4, 3)
     pairs = PairSampler(y).all_pairs()
-    alone = gaussian.gaussian_law(X, pairs, 1.0)
+    alone = gaussian.fit_two_covariance(X, pairs, 1.0)
     np.testing.assert_array_equal(np.count_nonzero(alone.matrix, axis=0), 1)
 
 
 def test_far_points_are_pulled_back_and_no_score_is_greater_than_the_greatest():
     X, y = people(100, 4, 4)
     model = GaussianSimilarity().fit(X, y)
-    assert np.mean(np.linalg.norm(model._law._replace(reach=1e300).placed(X), axis=1) > model._law.reach) == pytest.approx(0.05)
+    lengths = np.linalg.norm(model._model._replace(reach=1e300).placed(X), axis=1)
+    assert np.mean(lengths > model._model.reach) == pytest.approx(0.05)
     far = np.random.default_rng(0).normal(size=(50, 3)) * 1e6
     for factor in (1e3, 1e150, 1e300):
         farther = np.clip(factor * far, -1e308, 1e308)
@@ -100,9 +101,9 @@ def test_far_points_are_pulled_back_and_no_score_is_greater_than_the_greatest():
     rows = np.column_stack([np.arange(len(everything))] * 2)
     assert (model.pair_distance(rows, everything) >= 0).all()
     # Along the direction of the greatest correlation the bound is reached.
-    best = np.linalg.pinv(model._law.matrix)[0] * 1e6 + model._law.mean
+    best = np.linalg.pinv(model._model.matrix)[0] * 1e6 + model._model.mean
     distance = model.pair_distance([[best, best]])
-    assert 0.0 <= distance < 1e-6 * model._greatest_score()
+    assert 0.0 <= distance < 1e-6 * model._max_score()
 
 
 def test_pairs_serve_as_well_as_labels():
@@ -148,7 +149,7 @@ def test_classes_that_are_constant_up_to_rounding():
     for noise in (0.0, 1e-15, 1e-8, 1e-100):
         X = rng.normal(size=(30, 1))[y] + noise * rng.normal(size=(120, 2))
         model = GaussianSimilarity().fit(X, y)
-        distances = model.pair_distance(PairSampler(y).draw(500, rng).first.reshape(-1, 2), X)
+        distances = model.pair_distance(PairSampler(y).sample(500, rng).first.reshape(-1, 2), X)
         assert np.isfinite(distances).all()
         assert (distances >= 0).all()
         assert model.score(X, y) > 0.99

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 import simtree
 from simtree import (
@@ -213,9 +213,9 @@ def refused():
     return {
         "opaque": SimilarityTree(max_depth=1, splitter=ClassifierSplitter(classifier), n_pairs=200),
         "opaque, renamed": SimilarityTree(max_depth=1, splitter=ClassifierSplitter(classifier), n_pairs=200),
-        "scaler": DistanceSimilarity(representation=StandardScaler()),
-        "scaler in a pipeline": DistanceSimilarity(representation=make_pipeline(MarginalQuantiles(), StandardScaler())),
-        "scaler, renamed": DistanceSimilarity(representation=StandardScaler()),
+        "function": DistanceSimilarity(representation=FunctionTransformer()),
+        "function in a pipeline": DistanceSimilarity(representation=make_pipeline(MarginalQuantiles(), FunctionTransformer())),
+        "function, renamed": DistanceSimilarity(representation=FunctionTransformer()),
         "own": OwnTree(max_depth=1, n_pairs=200),
         "own splitter": SimilarityTree(max_depth=1, splitter=OwnSplitter(), n_pairs=200),
     }
@@ -240,7 +240,7 @@ def test_parameters_that_fit_would_refuse_are_not_saved(tmp_path):
 def test_numbers_that_would_be_refused_are_not_saved(tmp_path):
     X, y = people(1)
     model = DistanceSimilarity(representation=KernelDiscriminant(n_landmarks=3, random_state=0)).fit(X * 1e80, y)
-    with pytest.raises(ValueError, match="scale the points"):
+    with pytest.raises(ValueError, match="scale the samples"):
         model.save(tmp_path / "m.simtree")
 
 
@@ -251,7 +251,7 @@ def test_a_model_that_is_not_fitted(tmp_path):
 
 def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "m.simtree"
-    fitted("plain").save(path)
+    fitted("distance").save(path)
     before = path.read_bytes()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -263,7 +263,7 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_a_path_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
-        fitted("plain").save(tmp_path / "file" / "m.simtree")
+        fitted("distance").save(tmp_path / "file" / "m.simtree")
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -280,6 +280,13 @@ def test_files_of_all_versions_are_read(folder):
         # Logarithms have other last bits on other machines.
         np.testing.assert_allclose(model.pairwise_score(probes())[0], expected, rtol=1e-12, err_msg=name)
         assert model.threshold_report_.threshold == model.threshold_
+
+
+def test_a_file_from_before_the_first_release_is_refused():
+    with pytest.raises(
+        ModelFileError, match=r"^version_1.simtree has file version 1, .* no longer reads .*: fit the model again"
+    ):
+        simtree.load(FILES / "version_1.simtree")
 
 
 def test_the_files_of_this_version_hold_every_model():
@@ -315,13 +322,13 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_does_not_fit_together_is_refused(change, tmp_path):
-    document = {**fitted("auto-forest")._document()}
+    document = {**fitted("auto-forest")._get_state()}
     for name in ("fitted", "parameters", "calibration", "threshold_report"):
         document[name] = dict(document[name])
     if change != "an AutoSimilarity in an AutoSimilarity":
         CHANGES[change](document)
     else:
-        document["fitted"]["best_estimator"] = fitted("auto")._document()
+        document["fitted"]["best_estimator"] = fitted("auto")._get_state()
     (tmp_path / "m.simtree").write_bytes(document_bytes(document))
     with pytest.raises(ModelFileError, match=r"m\.simtree is damaged"):
         simtree.load(tmp_path / "m.simtree")
@@ -339,7 +346,7 @@ LAWS = {
 
 @pytest.mark.parametrize("change", LAWS)
 def test_a_law_that_is_none_is_refused(change, tmp_path):
-    document = fitted("gaussian")._document()
+    document = fitted("gaussian")._get_state()
     LAWS[change](document["fitted"])
     (tmp_path / "m.simtree").write_bytes(document_bytes(document))
     with pytest.raises(ModelFileError, match=r"m\.simtree is damaged"):
@@ -348,7 +355,7 @@ def test_a_law_that_is_none_is_refused(change, tmp_path):
 
 @pytest.mark.parametrize("reach", [0.0, 1.0, 1e70])
 def test_a_law_of_the_greatest_numbers_has_finite_scores(reach, tmp_path):
-    document = fitted("gaussian")._document()
+    document = fitted("gaussian")._get_state()
     law = document["fitted"]
     law.update(mean=np.full_like(law["mean"], 1e70), matrix=np.full_like(law["matrix"], 1e70), reach=reach)
     law.update(ratios=np.full_like(law["ratios"], 1e15))

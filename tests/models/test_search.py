@@ -8,7 +8,7 @@ import pytest
 from simtree import SimilarityForest, SimilarityTree
 from simtree._kernels import nearest
 from simtree.models import _search as retrieval
-from simtree.models._search import BestRows, Part, Shortcut
+from simtree.models._search import BoundedSearch, Part, TopK
 
 N_ROWS = 2 * nearest.WIDTH + 1000
 
@@ -80,7 +80,7 @@ def test_tree_without_a_split():
 
 
 def test_needed_never_falls_and_full_lists_raise_it():
-    best = BestRows(n_queries=1, k=2, min_score=0.0)
+    best = TopK(n_queries=1, k=2, min_score=0.0)
     best.offer(0, np.array([3.0, -1.0]), np.array([4, 5]))
     assert best.needed[0] == 0.0
     best.offer(0, np.array([3.0, 2.0]), np.array([1, 2]))
@@ -91,8 +91,8 @@ def test_needed_never_falls_and_full_lists_raise_it():
 
 def run(forest, queries, gallery, k):
     """What a shortcut finds, and how many tests and walks it takes a pair."""
-    shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
-    best = BestRows(len(queries), k, -np.inf)
+    shortcut = BoundedSearch(*forest._leaf_values(), queries, gallery)
+    best = TopK(len(queries), k, -np.inf)
     shortcut(queries, gallery, Part(slice(0, len(queries)), slice(0, len(gallery))), 0, best)
     return best, shortcut.work / (len(queries) * len(gallery))
 
@@ -114,8 +114,8 @@ def test_later_parts_need_less_work_than_the_first(people, forest):
     """What was found in a part tells what is needed in the next: the same rows once more, all equal to known ones."""
     X, _, gallery = people
     queries = X[::40]
-    shortcut = Shortcut(*forest._trees_and_values(), queries, gallery)
-    best = BestRows(len(queries), 10, -np.inf)
+    shortcut = BoundedSearch(*forest._leaf_values(), queries, gallery)
+    best = TopK(len(queries), 10, -np.inf)
     counts = []
     for rows in (slice(0, 200), slice(200, N_ROWS)):
         before = shortcut.work.copy()
@@ -128,8 +128,8 @@ def test_later_parts_need_less_work_than_the_first(people, forest):
 def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, forest):
     X, _, gallery = people
     for n_queries, n_threads in ((1, 1), (1, 3), (5, 2), (2, 4)):
-        best = BestRows(n_queries, 3, -np.inf)
-        mean = forest._mean_of_cells()
+        best = TopK(n_queries, 3, -np.inf)
+        mean = forest._leaf_values()
         _, parts = retrieval.plan_search(X[:n_queries], gallery, 0, forest._score_pairs, mean, best, n_threads)
         assert len(parts) >= n_threads
         covered = np.zeros((n_queries, len(gallery)), int)
@@ -140,7 +140,7 @@ def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, fores
 
 def test_memory_beyond_the_gallery_is_bounded(forest):
     """Sizes of parts, not of the process: codes of a part and rows that wait."""
-    shortcut = Shortcut(*forest._trees_and_values(), np.zeros((1, 8)), np.ones((10, 8)))
+    shortcut = BoundedSearch(*forest._leaf_values(), np.zeros((1, 8)), np.ones((10, 8)))
     for n_columns in (1, 8, 128, 5000):
         shortcut.n_columns = n_columns
         n_queries, n_rows = shortcut.sizes(10**6)

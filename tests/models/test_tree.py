@@ -193,7 +193,7 @@ def test_points_that_never_pair_are_left_out_of_training(blobs):
     forest = SimilarityForest(n_estimators=2, max_depth=2, n_pairs=None, bootstrap=False, random_state=0)
     for grown in forest.fit(X, y, never_pair=sitting).trees_:
         assert (grown.cells.n_same[0], grown.cells.n_different[0]) == (allowed.n_same_pairs, allowed.n_different_pairs)
-    with pytest.raises(ValueError, match="never_pair is for labelled points"):
+    with pytest.raises(ValueError, match="never_pair is for labelled samples"):
         tree.fit(X, [True, False], pairs=[[0, 1], [0, 2]], never_pair=sitting)
 
 

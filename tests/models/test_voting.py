@@ -50,7 +50,7 @@ def test_search_and_blocks_agree_with_pairs(blobs, voting):
 
 def test_pairs_and_preprocessors_reach_the_members(blobs):
     X, y = blobs
-    pairs = PairSampler(y).draw(400, np.random.default_rng(0))
+    pairs = PairSampler(y).sample(400, np.random.default_rng(0))
     rows = np.column_stack([pairs.first, pairs.second])
     members = [("plain", DistanceSimilarity()), ("tree", SimilarityTree(max_depth=3, random_state=0))]
     by_rows = VotingSimilarity(members).fit(X, pairs.same, pairs=rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oracle
-from simtree.pairs._coordinates import KINDS, CoordinateSet, PointPairs, pair_features
+from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs, pair_features
 from simtree.pairs._directions import random_directions
 
 
@@ -103,7 +103,7 @@ def test_shares_go_to_the_features_a_coordinate_looks_at():
 
 def test_complete_pairs_are_not_completed_again(rng):
     X = rng.normal(size=(6, 2))
-    pairs = PointPairs(X, X, np.arange(3, dtype=np.int32), np.arange(3, 6, dtype=np.int32))
+    pairs = SamplePairs(X, X, np.arange(3, dtype=np.int32), np.arange(3, 6, dtype=np.int32))
     pair_map = CoordinateSet(("cosine", "sum", "euclidean"), 2)
     full = pair_map.complete(pairs)
     assert full.whole.shape == (3, 2)
@@ -114,7 +114,7 @@ def test_complete_pairs_are_not_completed_again(rng):
 
 def test_point_pairs_may_come_from_two_matrices(rng):
     A, B = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
-    pairs = PointPairs(A, B, np.array([0, 2], np.int32), np.array([3, 1], np.int32))
+    pairs = SamplePairs(A, B, np.array([0, 2], np.int32), np.array([3, 1], np.int32))
     f = CoordinateSet(("sum",), 2).values(pairs)
     np.testing.assert_allclose(f, (A[[0, 2]] + B[[3, 1]]) / np.sqrt(2))
     assert pairs.take(slice(1, 2)).n_pairs == 1

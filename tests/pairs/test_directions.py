@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 
 from simtree.pairs import _directions as directions
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import difference_scatter, discriminant_directions, random_directions
 from simtree.pairs._sampling import PairSampler
 
@@ -17,7 +17,7 @@ def people(rng):
     y = np.arange(120) % 12
     X = np.outer(rng.normal(size=12)[y], along) + np.outer(5 * rng.normal(size=120), noise) + 0.05 * rng.normal(size=(120, 3))
     pairs = PairSampler(y).all_pairs()
-    return X, PointPairs(X, X, pairs.first, pairs.second), pairs.same
+    return X, SamplePairs(X, X, pairs.first, pairs.second), pairs.same
 
 
 def test_random_directions_have_unit_length_and_depend_on_the_seed():
@@ -57,5 +57,5 @@ def test_discriminant_directions_are_the_generalised_eigenvectors(people):
 def test_points_that_are_all_alike_are_no_problem():
     X = np.zeros((6, 2))
     i = np.arange(5, dtype=np.int32)
-    found = discriminant_directions(PointPairs(X, X, i, i + np.int32(1)), np.arange(5) % 2 == 0, 2, np.arange(2))
+    found = discriminant_directions(SamplePairs(X, X, i, i + np.int32(1)), np.arange(5) % 2 == 0, 2, np.arange(2))
     assert np.isfinite(found).all()

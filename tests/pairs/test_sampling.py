@@ -9,7 +9,8 @@ from scipy.stats import chi2
 
 import oracle
 from simtree._utils.validation import check_pair_labels
-from simtree.pairs._inputs import check_index_pairs, class_codes, look_up, stack_pairs
+from simtree.pairs._inputs import check_index_pairs, look_up, stack_pairs
+from simtree.pairs._labels import encode_labels
 from simtree.pairs._sampling import PairSampler
 
 
@@ -36,7 +37,7 @@ def test_drawn_pairs_are_uniform_over_their_kind_with_very_unequal_classes():
     y = rng.permutation(np.repeat(np.arange(5000), sizes))
     n = len(y)
     size_of = np.bincount(y)
-    pairs = PairSampler(y).draw(400_000, rng)
+    pairs = PairSampler(y).sample(400_000, rng)
     same = pairs.same
     assert same.sum() == 200_000
     assert (pairs.first != pairs.second).all()
@@ -61,36 +62,36 @@ def test_drawn_pairs_are_uniform_pair_by_pair():
     sampler = PairSampler(y)
     rng = np.random.default_rng(1)
     counts: dict[tuple[int, int], int] = {}
-    n_draws = 0
+    n_bootstraps = 0
     for _ in range(4000):
-        pairs = sampler.draw(10, rng)
-        n_draws += 5
+        pairs = sampler.sample(10, rng)
+        n_bootstraps += 5
         for p in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True):
             counts[tuple(sorted(p))] = counts.get(tuple(sorted(p)), 0) + 1
     for kind, n_kind in ((True, sampler.n_same_pairs), (False, sampler.n_different_pairs)):
         found = np.array([counts[i, j] for i, j, same in oracle.all_pairs(y) if same == kind])
         assert len(found) == n_kind
-        assert ((found - n_draws / n_kind) ** 2 / (n_draws / n_kind)).sum() < chi2.ppf(1 - 1e-6, n_kind - 1)
+        assert ((found - n_bootstraps / n_kind) ** 2 / (n_bootstraps / n_kind)).sum() < chi2.ppf(1 - 1e-6, n_kind - 1)
 
 
 def test_same_pairs_uniform_over_identities():
     y = np.repeat([0, 1, 2, 3], [100, 10, 2, 1])
-    pairs = PairSampler(y).draw(30_000, np.random.default_rng(2), same_weighting="identities")
+    pairs = PairSampler(y).sample(30_000, np.random.default_rng(2), same_weighting="identities")
     drawn = np.bincount(y[pairs.first[pairs.same]], minlength=4) / 15_000
     np.testing.assert_allclose(drawn, [1 / 3, 1 / 3, 1 / 3, 0], atol=0.02)
     assert (pairs.first != pairs.second).all()
-    by_pairs = PairSampler(y).draw(2_000, np.random.default_rng(2))
+    by_pairs = PairSampler(y).sample(2_000, np.random.default_rng(2))
     assert (y[by_pairs.first[by_pairs.same]] == 0).mean() > 0.95  # 4950 of 4996 same pairs
 
 
 def test_a_kind_with_no_more_pairs_than_asked_for_is_taken_whole():
     y = np.repeat([0, 1], [3, 60])
     sampler = PairSampler(np.concatenate([y, np.arange(2, 50)]))  # 3 + 1770 same pairs of 6105
-    pairs = sampler.draw(4_000, np.random.default_rng(0))
+    pairs = sampler.sample(4_000, np.random.default_rng(0))
     assert pairs.n_same == sampler.n_same_pairs == 1773
     assert as_set(sampler.all_pairs()) >= as_set(pairs)
     assert len(pairs) - pairs.n_same == 2_000
-    few = PairSampler([0, 0, 1, 1]).draw(100, np.random.default_rng(0))
+    few = PairSampler([0, 0, 1, 1]).sample(100, np.random.default_rng(0))
     assert len(few) == 6
     assert len(as_set(few)) == 6
 
@@ -100,15 +101,15 @@ def test_mix_of_pairs():
     sampler = PairSampler(y)
     share = sampler.n_same_pairs / (sampler.n_same_pairs + sampler.n_different_pairs)
     rng = np.random.default_rng(1)
-    assert sampler.draw(10_000, rng, positive_fraction=0.3).n_same == 3000
-    natural = sampler.draw(100_000, rng, positive_fraction=None)
+    assert sampler.sample(10_000, rng, positive_fraction=0.3).n_same == 3000
+    natural = sampler.sample(100_000, rng, positive_fraction=None)
     assert natural.n_same / 100_000 == pytest.approx(share, abs=0.005)
-    assert len(sampler.draw(None, rng)) == 499_500
+    assert len(sampler.sample(None, rng)) == 499_500
 
 
 def test_same_seed_same_pairs():
     y = np.arange(300) % 7
-    a, b, c = (PairSampler(y).draw(500, np.random.default_rng(s)) for s in (0, 0, 1))
+    a, b, c = (PairSampler(y).sample(500, np.random.default_rng(s)) for s in (0, 0, 1))
     np.testing.assert_array_equal(a.first, b.first)
     np.testing.assert_array_equal(a.second, b.second)
     assert not np.array_equal(a.first, c.first)
@@ -117,7 +118,7 @@ def test_same_seed_same_pairs():
 def test_ten_million_pairs_of_sixty_thousand_points():
     """The size that users have; all row numbers in range, four bytes each. (The time is the benchmark's business.)"""
     y = np.random.default_rng(0).integers(0, 10, 60_000)
-    pairs = PairSampler(y).draw(10_000_000, np.random.default_rng(0))
+    pairs = PairSampler(y).sample(10_000_000, np.random.default_rng(0))
     assert len(pairs) == 10_000_000
     assert pairs.first.dtype == np.int32
     assert min(pairs.first.min(), pairs.second.min()) >= 0
@@ -126,9 +127,9 @@ def test_ten_million_pairs_of_sixty_thousand_points():
 
 
 def test_class_codes_go_by_first_appearance():
-    assert class_codes(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
-    assert class_codes([3.5, -1, 3.5]).tolist() == [0, 1, 0]
-    assert class_codes(np.array(["b", 7, "b", 7], dtype=object)).tolist() == [0, 1, 0, 1]
+    assert encode_labels(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
+    assert encode_labels([3.5, -1, 3.5]).tolist() == [0, 1, 0]
+    assert encode_labels(np.array(["b", 7, "b", 7], dtype=object)).tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -144,18 +145,18 @@ def test_class_codes_go_by_first_appearance():
 )
 def test_missing_labels_are_no_class(y):
     with pytest.raises(ValueError, match=r"y holds 1 missing labels \(None, NaN, NaT or NA\); leave out"):
-        class_codes(y)
+        encode_labels(y)
 
 
 def test_drawing_is_checked():
     sampler = PairSampler([0, 0, 1, 1])
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="same_weighting='identity' is unknown"):
-        sampler.draw(3, rng, same_weighting="identity")
+        sampler.sample(3, rng, same_weighting="identity")
     with pytest.raises(ValueError, match="positive_fraction=7 is out of range"):
-        sampler.draw(3, rng, positive_fraction=7)
+        sampler.sample(3, rng, positive_fraction=7)
     with pytest.raises(ValueError, match="n_pairs=0"):
-        sampler.draw(0, rng)
+        sampler.sample(0, rng)
 
 
 @pytest.mark.parametrize(("y", "message"), [([1, 1, 1], "1 class;.*2 classes"), ([1, 2, 3], "no class with two members")])
@@ -246,7 +247,7 @@ def test_points_that_share_a_value_never_pair(points):
     assert as_set(sampler.same_pairs()) == {pair for pair, same in allowed.items() if same}
     rng = np.random.default_rng(0)
     for weighting in ("pairs", "identities"):
-        drawn = sampler.draw(max(2, len(allowed) - 1), rng, same_weighting=weighting)
+        drawn = sampler.sample(max(2, len(allowed) - 1), rng, same_weighting=weighting)
         for i, j, same in zip(drawn.first.tolist(), drawn.second.tolist(), drawn.same.tolist(), strict=True):
             assert allowed[min(i, j), max(i, j)] == same
 
@@ -257,7 +258,7 @@ def test_drawn_pairs_that_may_pair_are_uniform_pair_by_pair(weighting):
     sitting = np.array([5, 6, 5, 7, 6, 5, 5, 8, 6, 8, 5])
     sampler = PairSampler(y, never_pair=sitting)
     rng = np.random.default_rng(1)
-    drawn = [sampler.draw(8, rng, positive_fraction=0.5, same_weighting=weighting) for _ in range(3000)]
+    drawn = [sampler.sample(8, rng, positive_fraction=0.5, same_weighting=weighting) for _ in range(3000)]
     counts: dict[tuple[int, int], int] = {}
     for pairs in drawn:
         for pair in zip(np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second), strict=True):
@@ -277,12 +278,12 @@ def test_pairs_among_some_points_are_kept_apart_too():
     rng = np.random.default_rng(2)
     y, sitting = rng.integers(0, 4, 60), rng.integers(0, 5, 60)
     chosen = rng.random(60) < 0.5
-    sampler = PairSampler(y, never_pair=sitting).among(chosen)
+    sampler = PairSampler(y, never_pair=sitting).restrict(chosen)
     expected = {(i, j) for i, j, _ in oracle.all_pairs(y) if chosen[i] and chosen[j] and sitting[i] != sitting[j]}
     assert as_set(sampler.all_pairs()) == expected
     for weighting in ("pairs", "identities"):
-        assert as_set(sampler.draw(50, rng, same_weighting=weighting)) <= expected
-    assert PairSampler(y, never_pair=sitting).among(sitting == 3) is None
+        assert as_set(sampler.sample(50, rng, same_weighting=weighting)) <= expected
+    assert PairSampler(y, never_pair=sitting).restrict(sitting == 3) is None
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ ROWS = [
     {"gallery", "dask", "plots"},
     {"report"},
     {"experiments", "service"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 # Packages whose modules are plug-ins: they know these shared modules of their package, and none of each other.
 PLUG_INS = {"splitters": {"_base", "_cart"}, "representation": {"_base", "_landmarks"}}

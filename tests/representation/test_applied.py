@@ -55,7 +55,7 @@ def test_training_rows_are_those_of_fit_transform_and_labels_are_handed_over(blo
     tree = SimilarityTree(max_depth=3, representation=Shifted(), coordinates=["sum"], random_state=0).fit(X, y)
     assert tree.tree_.nodes.threshold.min() > 90.0
     assert tree.representation_.n_fitted_ == len(X)
-    np.testing.assert_array_equal(tree.representation_.labels_, PairSampler(y).classes)
+    np.testing.assert_array_equal(tree.representation_.labels_, PairSampler(y).labels)
     assert not hasattr(tree.representation, "n_fitted_")
 
 
@@ -83,7 +83,7 @@ def test_a_gallery_is_represented_in_parts(blobs, monkeypatch):
 
 def test_pairs_without_labels(blobs):
     X, y = blobs
-    index = PairSampler(y).draw(400, np.random.default_rng(0))
+    index = PairSampler(y).sample(400, np.random.default_rng(0))
     pairs = X[np.column_stack([index.first, index.second])]
     tree = SimilarityTree(max_depth=3, representation=make_pipeline(StandardScaler(), PCA(2)), random_state=0)
     assert tree.fit(pairs, index.same).tree_.pair_map.n_features == 2

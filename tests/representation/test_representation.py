@@ -193,7 +193,7 @@ def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
     monkeypatch.setattr(discriminant, "folds_of_rows", lambda *arguments: folds)
     model = KernelDiscriminant(n_landmarks=15, landmarks=kind, alpha=0.1, cv=3, random_state=0)
     cross_fitted = model.fit_transform(X, y)
-    codes = base.class_codes(y)
+    codes = base.encode_labels(y)
     values = model.features_[0].of(X, None)
     ridge = Ridge(alpha=0.1, fit_intercept=False).fit(values, np.eye(6)[codes])
     np.testing.assert_allclose(model.transform(X), ridge.predict(values), atol=1e-8)
@@ -205,7 +205,7 @@ def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
 def test_waves_stand_for_the_kernel(blobs):
     X, y = blobs
     model = KernelDiscriminant(n_landmarks=3000, landmarks="fourier", gamma=0.3, alpha=1.0, random_state=0).fit(X, y)
-    targets = np.eye(6)[base.class_codes(y)]
+    targets = np.eye(6)[base.encode_labels(y)]
     exact = KernelRidge(alpha=1.0, kernel="rbf", gamma=0.3).fit(X, targets).predict(X)
     assert np.abs(model.transform(X) - exact).max() < 0.1
 
@@ -220,7 +220,7 @@ def test_a_landmark_is_a_mean_of_several_rows(seed, n, n_landmarks):
     assert 1 <= len(centres) <= n_landmarks
     nearest_row = np.abs(centres[:, None] - rows[None]).max(axis=2).min(axis=1)
     assert nearest_row.min() > 0
-    assert len(centres) <= n // landmarks.LEAST_MEMBERS
+    assert len(centres) <= n // landmarks.MIN_MEMBERS
 
 
 def test_repeats_are_averaged(blobs):

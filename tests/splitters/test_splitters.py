@@ -21,7 +21,7 @@ from simtree import (
     ObliqueCartSplitter,
     SimilarityTree,
 )
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.splitters._gaussian import best_threshold, gaussian_ratio
 
 
@@ -246,7 +246,7 @@ def test_gaussian_ratio_is_that_of_the_densities(given_pairs):
     pairs, same = given_pairs
     points = pairs.reshape(-1, 4)
     first = np.arange(0, len(points), 2, dtype=np.int32)
-    rows = PointPairs(points, points, first, first + np.int32(1))
+    rows = SamplePairs(points, points, first, first + np.int32(1))
     region = gaussian_ratio(rows, same, np.arange(4), shrinkage=0.2)
     delta, total = pairs[:, 0] - pairs[:, 1], pairs[:, 0] + pairs[:, 1]
 

@@ -66,7 +66,7 @@ def test_codes_and_thresholds_say_the_same(rng, max_bins):
     pairs = PairSampler(y).all_pairs()
     pair_map = CoordinateSet((*FEATURE_KINDS, *WHOLE_KINDS), 6)
     training = TrainingPairs(X, pairs, pair_map, max_bins)
-    F = pair_map.plain_values(training.point_pairs(0, len(pairs))).T
+    F = pair_map.plain_values(training.sample_pairs(0, len(pairs))).T
     assert training.codes.shape == F.shape
     assert training.wide == (max_bins is None)
     for c in range(len(pair_map)):

@@ -75,7 +75,7 @@ def test_what_cannot_be_explained_is_refused(blobs):
     with pytest.raises(AttributeError, match="ClassifierSplitter"):
         opaque.explain_pair(X[0], X[1])
     median = SimilarityForest(n_estimators=3, max_depth=3, aggregation="median_rank", n_pairs=300, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="a median is no sum over trees"):
+    with pytest.raises(ValueError, match="a median is not a sum over trees"):
         median.explain_pair(X[0], X[1])
     with pytest.raises(ValueError, match="expecting 4 features"):
         median.explain_pair(X[0, :2], X[1, :2])

@@ -10,7 +10,7 @@ from simtree import CartSplitter, LinearSplitter, SimilarityTree
 from simtree.datasets import make_tree_law
 from simtree.growing._cross_validation import fold_numbers
 from simtree.metrics import roc_curve
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import stack_pairs
 from simtree.pairs._sampling import PairSampler
 from simtree.trees._pruning import critical_penalties, held_out_aucs, held_out_gains, prune, pruning_path
@@ -89,7 +89,7 @@ def test_held_out_gains_add_up_to_the_auc(given_pairs):
     pairs, same = given_pairs
     tree = SimilarityTree(max_depth=6).fit(pairs[:300], same[:300]).tree_
     points, first, second = stack_pairs(np.ascontiguousarray(pairs[300:]))
-    other = PointPairs(points, points, first, second)
+    other = SamplePairs(points, points, first, second)
     gains = held_out_gains(tree, other, same[300:])
     path = pruning_path(tree)
     for penalty, auc in zip(path.penalties, held_out_aucs(tree, gains, path.penalties), strict=True):
@@ -105,10 +105,10 @@ def test_folds_share_no_point_and_hold_whole_classes_if_asked(blobs):
     for k in range(6):
         counts = np.bincount(by_points[y == k], minlength=5)
         assert counts.max() - counts.min() <= 1  # each class has its share of each fold
-    by_classes = fold_numbers(sampler.classes, sampler, 3, rng)
+    by_classes = fold_numbers(sampler.labels, sampler, 3, rng)
     assert all(len(set(by_classes[y == k])) == 1 for k in range(6))
     with pytest.raises(ValueError, match="cv=7 is more than the 6 groups there are; make fewer folds"):
-        fold_numbers(sampler.classes, sampler, 7, rng)
+        fold_numbers(sampler.labels, sampler, 7, rng)
 
 
 @pytest.mark.parametrize("open_set", [False, True])
@@ -127,7 +127,7 @@ def test_pruning_by_cross_validation(blobs, open_set):
 
 def test_pruning_of_given_pairs(blobs):
     X, y = blobs
-    drawn = PairSampler(y).draw(3000, np.random.default_rng(0))
+    drawn = PairSampler(y).sample(3000, np.random.default_rng(0))
     rows = np.column_stack([drawn.first, drawn.second])
     tree = SimilarityTree(max_depth=8, prune="cv", cv=3, random_state=0)
     assert tree.fit(X, drawn.same, pairs=rows).prune_penalty_ > 0

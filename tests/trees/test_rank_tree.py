@@ -5,7 +5,7 @@ import pytest
 
 import oracle
 from simtree import CartSplitter, LinearSplitter, SimilarityTree
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._rank_tree import TreeBuilder
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, LinearRegion
 
@@ -33,7 +33,7 @@ def mixed_tree():
 def pairs_at(distances):
     X = np.array([[0.0], *([float(d)] for d in distances)])
     n = len(distances)
-    return PointPairs(X, X, np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32))
+    return SamplePairs(X, X, np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32))
 
 
 def test_scores_of_early_leaves(mixed_tree):
@@ -87,7 +87,7 @@ def test_node_table_is_a_dag_that_ends_in_cells(given_pairs):
         )
     points = np.ascontiguousarray(pairs.reshape(-1, 4))
     first = np.arange(0, len(points), 2, dtype=np.int32)
-    np.testing.assert_array_equal(tree.apply(PointPairs(points, points, first, first + np.int32(1))), by_region)
+    np.testing.assert_array_equal(tree.apply(SamplePairs(points, points, first, first + np.int32(1))), by_region)
 
 
 def test_shared_exits_of_children(given_pairs):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, LinearRegion, OpaqueRegion
 
 PAIR_MAP = CoordinateSet(("abs_diff", "sum"), 2)
@@ -13,7 +13,7 @@ PAIR_MAP = CoordinateSet(("abs_diff", "sum"), 2)
 @pytest.fixture
 def pairs(rng):
     X = rng.normal(size=(30, 2))
-    return PointPairs(X, X, np.arange(15, dtype=np.int32), np.arange(15, 30, dtype=np.int32))
+    return SamplePairs(X, X, np.arange(15, dtype=np.int32), np.arange(15, 30, dtype=np.int32))
 
 
 def test_axis_region_with_shared_successors(pairs):

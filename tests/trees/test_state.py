@@ -10,14 +10,14 @@ import pytest
 from simtree import ModelFileError, SimilarityTree
 from simtree.io._archive import document_bytes, read_document
 from simtree.metrics import Roc
-from simtree.trees import _tree_files as tree_files
-from simtree.trees._rank_tree import separate_tests
-from simtree.trees._tree_files import MOST_FEATURES, read_roc, read_trees, roc_document, trees_document
+from simtree.pairs._coordinates import MAX_FEATURES
+from simtree.trees import _rank_tree as rank_tree
+from simtree.trees._rank_tree import RankTree, separate_tests
 from tiny_models import fitted, people
 
 
 def read(document):
-    return read_trees(read_document(document_bytes(document)))
+    return RankTree._from_state(read_document(document_bytes(document)))
 
 
 def changed(place, index, value):
@@ -99,7 +99,7 @@ CHANGES = {
     "directions of other points": lambda d: of_entry(d, kinds=["abs_diff", "oblique"], directions=np.ones((2, 4))),
     "a direction of zeros": lambda d: of_entry(d, kinds=["abs_diff", "oblique"], directions=np.eye(4, 3)),
     "no features": lambda d: of_entry(d, n_features=0),
-    "too many features": lambda d: of_entry(d, n_features=MOST_FEATURES + 1),
+    "too many features": lambda d: of_entry(d, n_features=MAX_FEATURES + 1),
     "features that are no number": lambda d: of_entry(d, n_features="3"),
 }
 
@@ -109,7 +109,7 @@ def _terminal(document):
 
 
 def tried(name, change):
-    document = copy.deepcopy(trees_document(fitted(name)._trees()))
+    document = copy.deepcopy(RankTree._get_state(fitted(name)._trees()))
     read(document)  # good as it is
     change(document)
     with pytest.raises(ModelFileError, match="is damaged"):
@@ -169,33 +169,33 @@ def test_tests_are_taken_apart_as_regions_were(name):
 
 def test_too_many_trees_are_refused(monkeypatch):
     """A tree takes some bytes of a file, but some thousand in memory."""
-    document = trees_document(fitted("forest")._trees())
-    monkeypatch.setattr(tree_files, "MOST_TREES", 4)
+    document = RankTree._get_state(fitted("forest")._trees())
+    monkeypatch.setattr(rank_tree, "MAX_TREES", 4)
     with pytest.raises(ModelFileError, match="at most 4"):
         read(document)
     with pytest.raises(ValueError, match=r"5 trees .* at most 4"):
-        trees_document(fitted("forest")._trees())
+        RankTree._get_state(fitted("forest")._trees())
 
 
 def test_too_many_regions_are_refused(monkeypatch):
-    document = trees_document(fitted("forest-linear")._trees())
-    monkeypatch.setattr(tree_files, "MOST_REGIONS", 2)
+    document = RankTree._get_state(fitted("forest-linear")._trees())
+    monkeypatch.setattr(rank_tree, "MAX_REGIONS", 2)
     with pytest.raises(ModelFileError, match="at most 2"):
         read(document)
     with pytest.raises(ValueError, match="cannot be saved"):
-        trees_document(fitted("forest-linear")._trees())
+        RankTree._get_state(fitted("forest-linear")._trees())
 
 
 def test_a_claim_of_many_features_takes_little():
     """A file of some kilobytes may say that there are a million features: then that many numbers are made, not objects."""
-    document = copy.deepcopy(trees_document([SimilarityTree(max_depth=2, random_state=0).fit(*people(1)).tree_]))
-    document["coordinates"]["n_features"] = MOST_FEATURES
-    assert len(read(document)[0].pair_map) == 2 * MOST_FEATURES
+    document = copy.deepcopy(RankTree._get_state([SimilarityTree(max_depth=2, random_state=0).fit(*people(1)).tree_]))
+    document["coordinates"]["n_features"] = MAX_FEATURES
+    assert len(read(document)[0].pair_map) == 2 * MAX_FEATURES
 
 
 def test_a_curve_comes_back_and_what_is_none_is_refused():
     roc = Roc([0, 0.1, 1], [0, 0.5, 1], [np.inf, 2.0, 1.0])
-    document = roc_document(roc)
-    assert read_roc(read_document(document_bytes(document))) == roc
-    with pytest.raises(ModelFileError, match="no curve"):
-        read_roc(read_document(document_bytes({**document, "fpr": document["fpr"][::-1].copy()})))
+    document = roc._get_state()
+    assert Roc._from_state(read_document(document_bytes(document))) == roc
+    with pytest.raises(ModelFileError, match="not a curve"):
+        Roc._from_state(read_document(document_bytes({**document, "fpr": document["fpr"][::-1].copy()})))

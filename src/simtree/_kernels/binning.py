@@ -14,7 +14,7 @@ from simtree._kernels.coordinates import pair_value
 
 N_STEPS = 1024
 # Room beyond the edges of a coordinate, filled with inf: halvings may look past the last edge.
-MOST_EDGES, ROOM = 255, 256
+MAX_EDGES, ROOM = 255, 256
 # Pairs whose values are held at one time: all their coordinates stay near.
 BLOCK = 64
 

@@ -136,7 +136,7 @@ def _from_model(
             learned,
             X,
             y,
-            groups=grouped,
+            by=grouped,
             never_pair=apart,
             unit=unit,
             n_pairs=n_pairs or None,
@@ -182,7 +182,7 @@ def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> lis
 
 
 def _tables(found: Evaluation, source: str, rates: dict[str, Any] | None, report: ThresholdReport | None) -> list[Any]:
-    interval = f"{100 * found.level:g} % interval"
+    interval = f"{100 * found.confidence:g} % interval"
     figures = table(f"{source}: {found.name}", "figure", ">value", interval)
     if found.n_identities is not None:
         figures.add_row("identities", f"{found.n_identities:,}", "")
@@ -222,13 +222,13 @@ def _tables(found: Evaluation, source: str, rates: dict[str, Any] | None, report
         at.add_row("FPR", f"{rates['fpr']:.3g}", _ends(*rates["fpr_interval"]))
         at.add_row("TPR", f"{rates['tpr']:.4f}", _ends(*rates["tpr_interval"]))
         shown.append(at)
-    if found.groups:
-        within = table(f"Within groups, at threshold {found.group_threshold:.5g}", "group", ">FMR", "", ">FNMR", "")
-        for group in found.groups:
+    if found.by:
+        within = table(f"Within groups, at threshold {found.by_threshold:.5g}", "group", ">FMR", "", ">FNMR", "")
+        for group in found.by:
             cells = [
                 (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fmr, group.fnmr)
             ]
-            within.add_row(str(group.group), *cells[0], *cells[1])
+            within.add_row(str(group.subgroup), *cells[0], *cells[1])
         shown.append(within)
     return shown
 

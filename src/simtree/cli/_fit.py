@@ -105,7 +105,7 @@ def fit(
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
         learner = _learner(model, pairs, trees or TREES, seed, n_jobs)
-        what = f"{len(X):,} rows with {len(np.unique(pairs.classes)):,} values of {label}, {len(names):,} features"
+        what = f"{len(X):,} rows with {len(np.unique(pairs.labels)):,} values of {label}, {len(names):,} features"
         expected = _trial(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
         start = time.perf_counter()
@@ -119,7 +119,7 @@ def fit(
         "data": str(data),
         "n_rows": len(X),
         "label": label,
-        "n_identities": len(np.unique(pairs.classes)),
+        "n_identities": len(np.unique(pairs.labels)),
         "never_pair": never_pair,
         "features": names,
         "n_pairs": pairs.n_pairs,
@@ -139,19 +139,19 @@ def fit(
 def _learner(kind: Kind, pairs: PairSampler, trees: int, seed: int, n_jobs: int) -> Any:
     """What is fitted, with what is known to do well on many data."""
     # From this many on they are taken for people, and those to come for others.
-    people = int(pairs.classes.max()) + 1 >= LEAST_CLASSES
+    people = int(pairs.labels.max()) + 1 >= LEAST_CLASSES
     if kind is Kind.auto:
         return AutoSimilarity(open_set=people, n_jobs=n_jobs, random_state=seed, verbose=1)
     least = 100 if pairs.n_pairs >= MANY_PAIRS else 2
     if kind is Kind.tree:
         return SimilarityTree(min_pairs_split=least, n_jobs=n_jobs, random_state=seed)
-    enough = pairs.n_points >= LEAST_POINTS
+    enough = pairs.n_samples >= LEAST_POINTS
     return SimilarityForest(
         n_estimators=trees,
         representation=MarginalQuantiles(),
         coordinates=COORDINATES,
         min_pairs_split=least,
-        bag="classes" if people else "points",
+        bag="classes" if people else "samples",
         bootstrap=enough,
         oob_score=enough and trees >= TREES // 2,
         n_jobs=n_jobs,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, cllr, min_cllr, monotone_llr
 from simtree.pairs._sampling import IndexPairs
 
@@ -60,6 +61,27 @@ class Calibration:
         """Probability that a pair with this score is a same pair, if a share ``prior`` of all pairs is."""
         log_odds = self.evidence(scores) + np.log(prior) - np.log1p(-prior)
         return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the calibration."""
+        return vars(self)
+
+    @classmethod
+    def _from_state(cls, fields: Fields) -> Calibration:
+        """Return the calibration of a model file."""
+        knots = fields.array("knots", "float64", (None,))
+        llr = fields.array("llr", "float64", knots.shape)
+        if not len(knots) or (knots[1:] <= knots[:-1]).any() or (llr[1:] < llr[:-1]).any():
+            raise fields.fail("knots", "must rise, and llr must not fall")
+        return cls(
+            knots,
+            llr,
+            cllr_before=fields.number("cllr_before", 0.0),
+            cllr_after=fields.number("cllr_after", 0.0),
+            cllr_least=fields.number("cllr_least", 0.0),
+            n_same=fields.integer("n_same", 0, MAX_COUNT),
+            n_different=fields.integer("n_different", 0, MAX_COUNT),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, arrays as lists."""

@@ -1,36 +1,33 @@
 """Counts of all comparisons of labelled points, in one pass and bounded memory: blocks of pairs are scored, counted, forgotten.
 
 A curve turns at the scores of same pairs only. So same pairs are scored first, and different pairs are then counted at and
-between their scores: the curve is exact without a list of all scores. Of more than `MOST_EDGES` distinct scores some are left
-out; every count stays exact at the others. The equal error rate may lie between two of them, so different pairs are counted at
-their own scores near it.
+between their scores: the curve is exact without a list of all scores. Of more than `MAX_CURVE_EDGES` distinct scores some are
+left out; every count stays exact at the others. The equal error rate may lie between two of them, so different pairs are
+counted at their own scores near it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import EllipsisType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._utils.validation import check_integer
-from simtree.evaluation._intervals import CurveTallies, PairTally, UnitDraws, curve_thresholds, grouped_units
+from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, UnitDraws, curve_thresholds
 from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
 from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation
-from simtree.pairs._inputs import Index
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import DifferentBlock, Index, IndexPairs, PairSource
 
 # Different pairs scored at a time; up to how many their scores are kept until all are there; how many are drawn otherwise to
 # choose the thresholds of intervals.
 CHUNK, FEW, PILOT = 1 << 20, 1 << 22, 1 << 18
-MOST_EDGES = 1 << 17
+MAX_CURVE_EDGES = 1 << 17
 # Distinct scores of different pairs near the equal error rate that are counted at.
 EDGES_AT_EER = 1 << 14
 N_BARS = 60
 # Comparisons made unless more are asked for, and which share of them are same pairs at most.
-MOST_PAIRS, MOST_SAME = 5_000_000, 0.2
+MAX_COMPARISONS, SAME_SHARE = 5_000_000, 0.2
 
 Codes = NDArray[np.int64]
 Score = Callable[[Index, Index], FloatArray]
@@ -69,8 +66,8 @@ class Counted:
         As in `simtree.metrics`; `cllr` reads scores as log-likelihood ratios.
     searches : Searches or None
         Each point searched among all others; None unless all comparisons were made.
-    groups : list of CurveTallies
-        The pairs within each group.
+    subgroups : list of CurveTallies
+        The pairs within each subgroup.
     """
 
     roc: Roc
@@ -81,25 +78,18 @@ class Counted:
     cllr: float
     min_cllr: float
     searches: Searches | None
-    groups: list[CurveTallies]
-
-
-def at_most(source: PairSampler, n_pairs: int | None, random_state: int) -> PairSampler | IndexPairs:
-    """All pairs, or that many drawn if there are more; None means all."""
-    if n_pairs is None or source.n_pairs <= check_integer("n_pairs", n_pairs, 2):
-        return source
-    return source.draw(n_pairs, np.random.default_rng(random_state), positive_fraction=MOST_SAME)
+    subgroups: list[CurveTallies]
 
 
 def count_comparisons(
     score: Score,
-    source: PairSampler | IndexPairs,
+    source: PairSource,
     units: Codes,
     *,
     fmr: FloatArray,
     at: FloatArray,
-    groups: Codes | None = None,
-    n_draws: int = 0,
+    subgroups: Codes | None = None,
+    n_bootstraps: int = 0,
     random_state: int = 0,
 ) -> Counted:
     """Score and count all pairs of labelled points, or given pairs.
@@ -108,59 +98,59 @@ def count_comparisons(
     ----------
     score : callable
         Scores of pairs of rows.
-    source : PairSampler or IndexPairs
-        Whose pairs.
+    source : PairSource
+        The pairs.
     units : array of shape (n_points,)
         The unit of each point, from 0: its identity, or itself.
     fmr, at : array
         Rates at whose thresholds intervals are wanted, and thresholds themselves.
-    groups : array of shape (n_points,), optional
-        The group of each point, from 0; pairs within a group are counted apart as well.
-    n_draws, random_state : int
+    subgroups : array of shape (n_samples,), optional
+        The subgroup of each sample, from 0; pairs within a subgroup are counted apart as well.
+    n_bootstraps, random_state : int
         Draws of units for the bootstrap.
 
     Returns
     -------
     Counted
     """
-    grouped = grouped_units(units[source.first], units[source.second]) if isinstance(source, IndexPairs) else None
-    if isinstance(source, IndexPairs) and grouped is not None:
-        units = np.zeros_like(units)
-        units[source.first] = units[source.second] = grouped
-    same, chunks = _split(source, units)
+    groups_of_pairs = source.disjoint_groups(units, N_GROUPS)
+    units = units if groups_of_pairs is None else groups_of_pairs
+    same, members = source.same_pairs(), source.members()
     same_scores = _finite(score(same.first, same.second))
-    scored: Iterator[tuple[_Chunk, FloatArray]] = ((chunk, _scores_of(chunk, score)) for chunk in chunks)
-    if isinstance(source, PairSampler) and source.n_different_pairs > FEW:
-        drawn = source.draw(2 * PILOT, np.random.default_rng(random_state))
+    scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
+        (block, _scores_of(block, score)) for block in source.iter_different(units, CHUNK)
+    )
+    if members is not None and source.n_pairs - len(same) > FEW:
+        drawn = source.sample(2 * PILOT, np.random.default_rng(random_state))
         pilot = _finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same]))
     else:
         known = list(scored)
-        pilot, scored = np.concatenate([scores[chunk.compared] for chunk, scores in known]), iter(known)
+        pilot, scored = np.concatenate([scores[block.compared] for block, scores in known]), iter(known)
     n_units = int(units.max()) + 1
-    draws = UnitDraws(n_units, n_draws, random_state) if n_draws else None
+    draws = UnitDraws(n_units, n_bootstraps, random_state) if n_bootstraps else None
     rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
     # Intervals are wanted all along the curve, at given thresholds, and where these scores have the given rates.
     wanted = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
     thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, wanted]))
     edges = np.union1d(_edges(same_scores), _nearest(np.unique(pilot), eer(rough).threshold))
     bars = np.linspace(*_range(same_scores, pilot), N_BARS + 1)
-    n_groups = 0 if groups is None else int(groups.max()) + 1
-    tallies = [PairTally(thresholds, n_units, draws, independent=grouped is not None) for _ in range(2)]
-    of_same, of_different = (_Kind(edges, bars, tally, n_groups) for tally in tallies)
-    search = _Search(source, same, same_scores) if isinstance(source, PairSampler) else None
+    n_subgroups = 0 if subgroups is None else int(subgroups.max()) + 1
+    tallies = [PairTally(thresholds, n_units, draws, independent=groups_of_pairs is not None) for _ in range(2)]
+    of_same, of_different = (_Kind(edges, bars, tally, n_subgroups) for tally in tallies)
+    search = None if members is None else _Search(*members, same, same_scores)
 
     # Placements: the share of the other kind that is on the right side of a score, ties counted one half.
     levels_of_same = of_same.levels(same_scores)
     n_same_at = np.bincount(levels_of_same, minlength=of_same.n_levels)
     above = 1.0 - (np.cumsum(n_same_at) - n_same_at / 2.0) / len(same_scores)
-    for chunk, scores in scored:
+    for block, scores in scored:
         if search is not None:
-            search.add(chunk, scores)
-        scores = scores[chunk.compared]
-        of_different.add(chunk.take(), scores, of_different.levels(scores), above, units, groups, different_cost(scores))
+            search.add(block, scores)
+        rows, scores = (block.first[block.compared], block.second[block.compared]), scores[block.compared]
+        of_different.add(*rows, scores, of_different.levels(scores), above, units, subgroups, different_cost(scores))
     n_different_at = of_different.counts
     below = (np.cumsum(n_different_at) - n_different_at / 2.0) / n_different_at.sum()
-    of_same.add(_Chunk(same.first, same.second), same_scores, levels_of_same, below, units, groups, same_cost(same_scores))
+    of_same.add(same.first, same.second, same_scores, levels_of_same, below, units, subgroups, same_cost(same_scores))
     return Counted(
         roc=_curve(edges, of_same, of_different),
         highest=max(of_same.highest, of_different.highest),
@@ -170,25 +160,8 @@ def count_comparisons(
         cllr=(of_same.cost / of_same.n_pairs + of_different.cost / of_different.n_pairs) / 2,
         min_cllr=min_cost(of_same.counts, of_different.counts),
         searches=None if search is None else search.found(),
-        groups=[CurveTallies(*both) for both in zip(of_same.groups, of_different.groups, strict=True)],
+        subgroups=[CurveTallies(*both) for both in zip(of_same.subgroups, of_different.subgroups, strict=True)],
     )
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Pairs to be scored together; of all pairs, those of the points of some identities with the points of later ones.
-
-    Only the ``compared`` ones count: others are there to keep the pairs of two identities a rectangle.
-    """
-
-    first: Index
-    second: Index
-    identities: range = range(0)
-    compared: NDArray[np.bool_] | EllipsisType = ...
-
-    def take(self) -> _Chunk:
-        """The pairs that count."""
-        return _Chunk(self.first[self.compared], self.second[self.compared])
 
 
 class _Kind:
@@ -202,10 +175,10 @@ class _Kind:
         edges: FloatArray,
         bars: FloatArray,
         tally: PairTally,
-        n_groups: int,
+        n_subgroups: int,
     ) -> None:
         self._edges, self._bars, self.tally = edges, bars, tally
-        self.groups = [tally.without_draws() for _ in range(n_groups)]
+        self.subgroups = [tally.without_draws() for _ in range(n_subgroups)]
         self.n_levels = 2 * len(edges) + 1
         self.counts: Codes = np.zeros(self.n_levels, dtype=np.int64)
         self.in_bars: Codes = np.zeros(len(bars) - 1, dtype=np.int64)
@@ -226,12 +199,13 @@ class _Kind:
 
     def add(
         self,
-        pairs: _Chunk,
+        first_rows: Index,
+        second_rows: Index,
         scores: FloatArray,
         levels: Codes,
         placements: FloatArray,
         units: Codes,
-        groups: Codes | None,
+        subgroups: Codes | None,
         cost: float,
     ) -> None:
         """Count pairs, all those of two units in one call; placements are given by level."""
@@ -242,13 +216,13 @@ class _Kind:
         self._squares += float(moved @ moved)
         self.cost += cost
         self.lowest, self.highest = min(self.lowest, float(scores.min())), max(self.highest, float(scores.max()))
-        first, second = units[pairs.first], units[pairs.second]
+        first, second = units[first_rows], units[second_rows]
         self.tally.add(first, second, scores, placements[levels])
-        if groups is not None:
-            group = groups[pairs.first]
-            within = group == groups[pairs.second]
-            for number, tally in enumerate(self.groups):
-                chosen = within & (group == number)
+        if subgroups is not None:
+            subgroup = subgroups[first_rows]
+            within = subgroup == subgroups[second_rows]
+            for number, tally in enumerate(self.subgroups):
+                chosen = within & (subgroup == number)
                 tally.add(first[chosen], second[chosen], scores[chosen])
 
     def moments(self) -> tuple[float, float]:
@@ -260,26 +234,26 @@ class _Kind:
 class _Search:
     """Each point searched among all others; an identity is as alike as its best point."""
 
-    def __init__(self, pairs: PairSampler, same: IndexPairs, same_scores: FloatArray) -> None:
-        self._order, self._starts = pairs.members()
-        self._mated = np.full(pairs.n_points, -np.inf)
+    def __init__(self, order: Index, starts: Codes, same: IndexPairs, same_scores: FloatArray) -> None:
+        self._order, self._starts = order, starts
+        self._mated = np.full(len(order), -np.inf)
         for rows in (same.first, same.second):
             np.maximum.at(self._mated, rows, same_scores)
-        self._nonmated = np.full(pairs.n_points, -np.inf)
-        self._n_ahead = np.zeros(pairs.n_points, dtype=np.int64)
+        self._nonmated = np.full(len(order), -np.inf)
+        self._n_ahead = np.zeros(len(order), dtype=np.int64)
 
-    def add(self, chunk: _Chunk, scores: FloatArray) -> None:
+    def add(self, block: DifferentBlock, scores: FloatArray) -> None:
         """Look at the scores of identities with all later ones."""
         done = 0
-        for identity in chunk.identities:
+        for identity in block.identities:
             start, stop = self._starts[identity], self._starts[identity + 1]
             own, later = self._order[start:stop], self._order[stop:]
-            block = scores[done : done + len(own) * len(later)].reshape(len(own), len(later))
-            done += block.size
-            best_of_later = np.maximum.reduceat(block, self._starts[identity + 1 : -1] - stop, axis=1)
+            table = scores[done : done + len(own) * len(later)].reshape(len(own), len(later))
+            done += table.size
+            best_of_later = np.maximum.reduceat(table, self._starts[identity + 1 : -1] - stop, axis=1)
             self._nonmated[own] = np.maximum(self._nonmated[own], best_of_later.max(axis=1))
             self._n_ahead[own] += np.count_nonzero(best_of_later >= self._mated[own, None], axis=1)
-            best_of_own = block.max(axis=0)
+            best_of_own = table.max(axis=0)
             self._nonmated[later] = np.maximum(self._nonmated[later], best_of_own)
             self._n_ahead[later] += best_of_own >= self._mated[later]
 
@@ -288,50 +262,11 @@ class _Search:
         return Searches(self._mated, self._nonmated, np.where(np.isfinite(self._mated), 1 + self._n_ahead, 0))
 
 
-def _split(source: PairSampler | IndexPairs, units: Codes) -> tuple[IndexPairs, Iterator[_Chunk]]:
-    """Same pairs, and chunks of different pairs; all pairs of two units are in one chunk."""
-    if isinstance(source, PairSampler):
-        return source.same_pairs(), _identity_chunks(source)
-    return source.take(source.same), _list_chunks(source.take(~source.same), units)
-
-
-def _identity_chunks(pairs: PairSampler) -> Iterator[_Chunk]:
-    order, starts = pairs.members()
-    n_identities = len(starts) - 1
-    sizes = np.diff(starts) * (starts[-1] - starts[1:])
-    begin = 0
-    while begin < n_identities - 1:
-        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), CHUNK, side="right")))
-        end = min(end, n_identities - 1)
-        parts = []
-        for identity in range(begin, end):
-            own, later = order[starts[identity] : starts[identity + 1]], order[starts[identity + 1] :]
-            parts.append((np.repeat(own, len(later)), np.tile(later, len(own))))
-        first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
-        compared = pairs.allowed(first, second)
-        if compared is None or compared.any():
-            yield _Chunk(first, second, range(begin, end), ... if compared is None else compared)
-        begin = end
-
-
-def _list_chunks(pairs: IndexPairs, units: Codes) -> Iterator[_Chunk]:
-    u, v = units[pairs.first], units[pairs.second]
-    codes = np.minimum(u, v) * (int(units.max()) + 1) + np.maximum(u, v)
-    order = np.argsort(codes, kind="stable")
-    starts = np.append(np.flatnonzero(np.diff(codes[order], prepend=-1)), len(order))
-    begin = 0
-    while begin < len(starts) - 1:
-        end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + CHUNK, side="right")) - 1)
-        rows = order[starts[begin] : starts[end]]
-        yield _Chunk(pairs.first[rows], pairs.second[rows])
-        begin = end
-
-
-def _scores_of(chunk: _Chunk, score: Score) -> FloatArray:
-    """Scores of the pairs of a chunk; those that do not count are below all others."""
-    scores = _finite(score(chunk.first, chunk.second))
-    if chunk.compared is not ...:
-        scores[~chunk.compared] = -np.inf
+def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
+    """Return the scores of the pairs of a block; those that do not count are below all others."""
+    scores = _finite(score(block.first, block.second))
+    if block.compared is not ...:
+        scores[~block.compared] = -np.inf
     return scores
 
 
@@ -345,10 +280,10 @@ def _finite(scores: FloatArray) -> FloatArray:
 def _edges(same_scores: FloatArray) -> FloatArray:
     """Distinct scores in increasing order; if they are too many, evenly thinned, but never where they are highest."""
     distinct = np.unique(same_scores)
-    if len(distinct) <= MOST_EDGES:
+    if len(distinct) <= MAX_CURVE_EDGES:
         return distinct
-    n_top = MOST_EDGES // 2
-    places = np.linspace(0, len(distinct) - n_top - 1, MOST_EDGES - n_top).astype(np.int64)
+    n_top = MAX_CURVE_EDGES // 2
+    places = np.linspace(0, len(distinct) - n_top - 1, MAX_CURVE_EDGES - n_top).astype(np.int64)
     return np.concatenate([distinct[places], distinct[-n_top:]])
 
 

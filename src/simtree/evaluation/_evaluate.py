@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.validation import check_choice, check_integer, check_real
-from simtree.evaluation._counting import MOST_PAIRS, Counted, Histogram, Score, at_most, count_comparisons
+from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, Histogram, Score, count_comparisons
 from simtree.evaluation._intervals import CurveTallies, wilson_interval
 from simtree.metrics import (
     EqualErrorRate,
@@ -27,8 +27,8 @@ from simtree.metrics import (
     zero_fmr,
 )
 from simtree.metrics._roc import check_scores, thresholds_of
-from simtree.pairs._inputs import group_numbers
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._labels import encode_groups
+from simtree.pairs._sampling import IndexPairs, PairSampler, PairSource
 
 FMRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 FPIRS = (1e-1, 1e-2, 1e-3)
@@ -36,7 +36,7 @@ NAMED = {"FMR100": 1e-2, "FMR1000": 1e-3, "FMR10000": 1e-4}
 RANKS = (1, 5, 10, 20)
 FOR_GROUPS = 1e-3
 # Most knots of a curve that is written out.
-MOST_KNOTS = 1_000
+MAX_KNOTS = 1_000
 
 
 class Estimate(NamedTuple):
@@ -83,12 +83,12 @@ class OperatingPoint:
 
 
 @dataclass(frozen=True)
-class GroupRates:
+class SubgroupRates:
     """Error rates within a group, at the threshold of all.
 
     Parameters
     ----------
-    group : object
+    subgroup : object
         Its name.
     n_same, n_different : int
         Numbers of pairs within the group.
@@ -96,7 +96,7 @@ class GroupRates:
         None without pairs of the kind.
     """
 
-    group: Any
+    subgroup: Any
     n_same: int
     n_different: int
     fmr: Estimate | None
@@ -136,8 +136,8 @@ class Evaluation:
         How many there are; more than were made, if those were drawn.
     unit : str
         What intervals take for independent: "identities", "samples", or "pairs" if nobody said whose they are.
-    level : float
-        Level of all intervals.
+    confidence : float
+        Confidence level of all intervals.
     roc : Roc
         The curve, with thresholds.
     auc : Estimate
@@ -163,10 +163,10 @@ class Evaluation:
         Bars of the scores.
     band : Band
         The curve with its intervals.
-    group_threshold : float or None
-        The one threshold of the table of groups.
-    groups : tuple of GroupRates
-        Rates within groups.
+    by_threshold : float or None
+        The one threshold of the table of subgroups.
+    by : tuple of SubgroupRates
+        Rates within subgroups.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Evaluation:
     n_different: int
     n_possible: int
     unit: str
-    level: float
+    confidence: float
     roc: Roc
     auc: Estimate
     partial_auc: float
@@ -196,8 +196,8 @@ class Evaluation:
     fnir: dict[float, float] | None
     histogram: Histogram
     band: Band
-    group_threshold: float | None
-    groups: tuple[GroupRates, ...]
+    by_threshold: float | None
+    by: tuple[SubgroupRates, ...]
 
     def __repr__(self) -> str:
         return f"Evaluation({self.name}: AUC {self.auc}, {self.n_same:,} same and {self.n_different:,} different pairs)"
@@ -225,15 +225,15 @@ def evaluate(
     *,
     pairs: ArrayLike | None = None,
     identities: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    by: ArrayLike | None = None,
     never_pair: ArrayLike | None = None,
     unit: str = "identities",
-    n_pairs: int | None = MOST_PAIRS,
+    n_pairs: int | None = MAX_COMPARISONS,
     threshold: float | None = None,
     fmr: Sequence[float] = FMRS,
     max_rank: int = 20,
-    n_draws: int = 200,
-    level: float = 0.95,
+    n_bootstraps: int = 200,
+    confidence: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
     """Evaluate a similarity on labelled points, or on pairs, that training has not seen.
@@ -247,7 +247,7 @@ def evaluate(
     identities : array-like, optional
         For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
         somebody else.
-    groups : array-like of shape (n_points,), optional
+    by : array-like of shape (n_samples,), optional
         An attribute of each row of X, such as sex or device: error rates within each group are added.
     never_pair : array-like of shape (n_points,), optional
         Points that share a value here, such as a recording, are not compared.
@@ -262,10 +262,10 @@ def evaluate(
         Where the FNMR is wanted; left out where there are too few comparisons.
     max_rank : int, default=20
         Length of the CMC curve.
-    n_draws : int, default=200
+    n_bootstraps : int, default=200
         How often units are drawn for the bootstrap.
-    level : float, default=0.95
-        Level of the intervals.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
     random_state : int, default=0
         Seed of the draws.
 
@@ -284,20 +284,18 @@ def evaluate(
     0.959 [0.898, 0.984]
     """
     check_choice("unit", unit, ("identities", "samples"))
-    options = _Options(unit, threshold, fmr, max_rank, n_draws, level, random_state)
-    score, source, units, n_points = _scored_by(model, X, y, pairs, identities, never_pair)
+    options = _Options(unit, threshold, fmr, max_rank, n_bootstraps, confidence, random_state)
+    score, source, units, n_rows = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
-    n_samples: int | None = n_points
-    if isinstance(source, PairSampler):
-        n_possible = source.n_pairs
-        source = at_most(source, n_pairs, random_state)
-    else:
-        n_possible = len(source)
+    n_samples: int | None = n_rows
+    n_possible = source.n_pairs
+    if source.labels is None:
         if identities is None:
             n_identities, options = None, replace(options, unit="samples")
         n_samples = None if np.ndim(X) == 3 else n_samples
+    source = source.limit(n_pairs, np.random.default_rng(random_state), positive_fraction=SAME_SHARE)
     counts = n_identities, n_samples, n_possible
-    return _evaluate(type(model).__name__, score, source, units, groups, counts, options)
+    return _evaluate(type(model).__name__, score, source, units, by, counts, options)
 
 
 def evaluate_scores(
@@ -305,11 +303,11 @@ def evaluate_scores(
     same: ArrayLike,
     *,
     identities: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    by: ArrayLike | None = None,
     threshold: float | None = None,
     fmr: Sequence[float] = FMRS,
-    n_draws: int = 200,
-    level: float = 0.95,
+    n_bootstraps: int = 200,
+    confidence: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
     """Evaluate scores of pairs, of whatever origin.
@@ -323,9 +321,9 @@ def evaluate_scores(
     identities : array-like of shape (n_pairs, 2), optional
         Whom the two sides of each pair belong to. Without it pairs are taken for independent, and intervals are too narrow
         if they are not.
-    groups : array-like of shape (n_pairs, 2), optional
+    by : array-like of shape (n_pairs, 2), optional
         An attribute of the two sides of each pair.
-    threshold, fmr, n_draws, level, random_state : optional
+    threshold, fmr, n_bootstraps, confidence, random_state : optional
         As in `evaluate`.
 
     Returns
@@ -339,14 +337,16 @@ def evaluate_scores(
     >>> result.auc.value, result.zero_fmr
     (1.0, 0.0)
     """
-    options = _Options("pairs" if identities is None else "identities", threshold, fmr, 1, n_draws, level, random_state)
+    options = _Options(
+        "pairs" if identities is None else "identities", threshold, fmr, 1, n_bootstraps, confidence, random_state
+    )
     score, is_same = check_scores(scores, same)
     numbers = np.arange(len(score), dtype=np.int32)
     first, second = 2 * numbers, 2 * numbers + np.int32(1)
-    units = np.arange(2 * len(score)) if identities is None else group_numbers(identities, 2 * len(score), "identities")
+    units = np.arange(2 * len(score)) if identities is None else encode_groups(identities, 2 * len(score), "identities")
     counts = (None if identities is None else len(np.unique(units)), None, len(score))
     source = IndexPairs(first, second, is_same)
-    return _evaluate("scores", lambda rows, _: score[rows // 2], source, units, groups, counts, options)
+    return _evaluate("scores", lambda rows, _: score[rows // 2], source, units, by, counts, options)
 
 
 @dataclass(frozen=True)
@@ -355,14 +355,14 @@ class _Options:
     threshold: float | None
     fmr: Sequence[float]
     max_rank: int
-    n_draws: int
-    level: float
+    n_bootstraps: int
+    confidence: float
     random_state: int
 
     def __post_init__(self) -> None:
         check_integer("max_rank", self.max_rank, 1)
-        check_integer("n_draws", self.n_draws, 2)
-        check_real("level", self.level, 0.0, 1.0, open_low=True, open_high=True)
+        check_integer("n_bootstraps", self.n_bootstraps, 2)
+        check_real("confidence", self.confidence, 0.0, 1.0, open_low=True, open_high=True)
         if np.ndim(self.fmr) != 1:
             raise TypeError(f"fmr={self.fmr!r} is no list of rates; give one, such as [0.01, 0.001].")
         for rate in self.fmr:
@@ -378,22 +378,24 @@ def _scored_by(
     pairs: ArrayLike | None,
     identities: ArrayLike | None,
     never_pair: ArrayLike | None,
-) -> tuple[Score, PairSampler | IndexPairs, NDArray[np.int64], int]:
+) -> tuple[Score, PairSource, NDArray[np.int64], int]:
     """How to score pairs of rows, which pairs there are, whom each row belongs to, and how many rows there are."""
     if hasattr(model, "_comparisons"):
         score, source, units = model._comparisons(X, y, pairs, identities, never_pair)
         return score, source, units, len(units)
+    if hasattr(model, "steps") and not hasattr(model, "pair_score"):
+        raise TypeError("model is a Pipeline, which cannot score pairs; evaluate simtree.from_pipeline(pipeline) instead.")
     if not hasattr(model, "pair_score"):
         raise TypeError(f"model={model!r} cannot be evaluated; give a similarity, or any object with pair_score(pairs, X).")
     if pairs is not None or np.ndim(X) == 3:
         raise TypeError(f"model={model!r} is not a Similarity; score the pairs yourself, and call evaluate_scores.")
     points, sampler = np.asarray(X), PairSampler(y, never_pair=never_pair)
-    if len(points) != sampler.n_points:
-        raise ValueError(f"y has {sampler.n_points} entries for the {len(points)} rows of X; give one for each row.")
+    if len(points) != sampler.n_samples:
+        raise ValueError(f"y has {sampler.n_samples} entries for the {len(points)} rows of X; give one for each row.")
     return (
         lambda first, second: np.asarray(model.pair_score(np.column_stack([first, second]), points), dtype=np.float64),
         sampler,
-        sampler.classes,
+        sampler.labels,
         len(points),
     )
 
@@ -401,22 +403,22 @@ def _scored_by(
 def _evaluate(
     name: str,
     score: Score,
-    source: PairSampler | IndexPairs,
+    source: PairSource,
     identities: NDArray[np.int64],
-    groups: ArrayLike | None,
+    by: ArrayLike | None,
     counts: tuple[int | None, int | None, int],
     options: _Options,
 ) -> Evaluation:
     units = np.arange(len(identities)) if options.unit == "samples" else identities
-    group_names, group_codes = _check_groups(groups, len(identities))
+    subgroups, codes_of_by = _check_by(by, len(identities))
     counted = count_comparisons(
         score,
         source,
         units,
         fmr=np.asarray(options.fmr, dtype=np.float64),
         at=np.array([] if options.threshold is None else [options.threshold]),
-        groups=group_codes,
-        n_draws=options.n_draws,
+        subgroups=codes_of_by,
+        n_bootstraps=options.n_bootstraps,
         random_state=options.random_state,
     )
     roc, tallies = counted.roc, counted.tallies
@@ -424,16 +426,16 @@ def _evaluate(
     targets = [float(rate) for rate in options.fmr if n_different >= n_for_rate(float(rate))]
     equal = eer(roc)
     tprs = [tpr_at_fpr(roc, target) for target in targets]
-    ends = tallies.bootstrap_intervals([roc.auc(), equal.value, *tprs], targets, options.level)
+    ends = tallies.bootstrap_intervals([roc.auc(), equal.value, *tprs], targets, options.confidence)
     points = tuple(
         OperatingPoint(target, *_reached(roc, target), Estimate(1.0 - tpr, *(1.0 - interval[::-1]).tolist()))
         for target, tpr, interval in zip(targets, tprs, ends[2:], strict=True)
     )
-    of_fpr, of_tpr = tallies.rate_intervals(options.level)
+    of_fpr, of_tpr = tallies.rate_intervals(options.confidence)
     thresholds, different, same = tallies.same.thresholds, tallies.different.rates[:-1], tallies.same.rates[:-1]
     strict = [point.threshold for point in points if point.target >= FOR_GROUPS]
     default = strict[-1] if strict else equal.threshold
-    place, group_threshold = _place(thresholds, default if options.threshold is None else options.threshold)
+    place, by_threshold = _place(thresholds, default if options.threshold is None else options.threshold)
     n_identities, n_samples, n_possible = counts
     return Evaluation(
         name=name,
@@ -443,9 +445,9 @@ def _evaluate(
         n_different=n_different,
         n_possible=n_possible,
         unit=options.unit,
-        level=options.level,
+        confidence=options.confidence,
         roc=roc,
-        auc=Estimate(roc.auc(), *tallies.auc_interval(roc.auc(), options.level).tolist()),
+        auc=Estimate(roc.auc(), *tallies.auc_interval(roc.auc(), options.confidence).tolist()),
         partial_auc=partial_auc(roc, 1e-2, standardize=True),
         operating_points=points,
         eer=equal,
@@ -458,21 +460,21 @@ def _evaluate(
         fnir=_open_set(counted),
         histogram=counted.histogram,
         band=Band(thresholds, different, same, of_fpr, of_tpr),
-        group_threshold=group_threshold if group_names else None,
-        groups=tuple(
-            _group_rates(group, tallies_of, place, options.level)
-            for group, tallies_of in zip(group_names, counted.groups, strict=True)
+        by_threshold=by_threshold if subgroups else None,
+        by=tuple(
+            _subgroup_rates(subgroup, tallies_of, place, options.confidence)
+            for subgroup, tallies_of in zip(subgroups, counted.subgroups, strict=True)
         ),
     )
 
 
-def _check_groups(groups: ArrayLike | None, n_points: int) -> tuple[list[Any], NDArray[np.int64] | None]:
+def _check_by(by: ArrayLike | None, n_rows: int) -> tuple[list[Any], NDArray[np.int64] | None]:
     """Names of the groups by first appearance, and the number of the group of each row."""
-    if groups is None:
+    if by is None:
         return [], None
-    codes = group_numbers(groups, n_points)
+    codes = encode_groups(by, n_rows, "by")
     first = np.unique(codes, return_index=True)[1]
-    return list(np.asarray(groups).ravel()[first]), codes
+    return list(np.asarray(by).ravel()[first]), codes
 
 
 def _reached(roc: Roc, target: float) -> tuple[float, float]:
@@ -487,7 +489,7 @@ def _place(thresholds: FloatArray, wanted: float) -> tuple[int, float]:
     return place, float(thresholds[place])
 
 
-def _group_rates(group: Any, tallies: CurveTallies, place: int, level: float) -> GroupRates:
+def _subgroup_rates(subgroup: Any, tallies: CurveTallies, place: int, confidence: float) -> SubgroupRates:
     estimates: list[Estimate | None] = []
     for tally in (tallies.different, tallies.same):
         if not tally.n_pairs:
@@ -495,11 +497,11 @@ def _group_rates(group: Any, tallies: CurveTallies, place: int, level: float) ->
             continue
         rate = float(tally.rates[place])
         sizes, free = tally.effective_sizes()
-        estimates.append(Estimate(rate, *wilson_interval(rate, sizes[place], free[place], level).tolist()))
+        estimates.append(Estimate(rate, *wilson_interval(rate, sizes[place], free[place], confidence).tolist()))
     fmr, tpr = estimates
     fnmr = None if tpr is None else Estimate(1.0 - tpr.value, 1.0 - tpr.high, 1.0 - tpr.low)
-    name = group.item() if isinstance(group, np.generic) else group
-    return GroupRates(name, tallies.same.n_pairs, tallies.different.n_pairs, fmr, fnmr)
+    name = subgroup.item() if isinstance(subgroup, np.generic) else subgroup
+    return SubgroupRates(name, tallies.same.n_pairs, tallies.different.n_pairs, fmr, fnmr)
 
 
 def _open_set(counted: Counted) -> dict[float, float] | None:
@@ -519,7 +521,7 @@ def _report(result: Evaluation) -> list[str]:
     ]
     lines = [
         f"{result.name}: {', '.join([*people, f'{result.n_same:,} same and {result.n_different:,} different pairs'])}{of_all}",
-        f"intervals: {100 * result.level:g} %, for new {result.unit}",
+        f"intervals: {100 * result.confidence:g} %, for new {result.unit}",
         "",
         f"AUC            {result.auc}",
         f"AUC to FPR 1 % {result.partial_auc:.4g} (chance 0.5)",
@@ -541,11 +543,12 @@ def _report(result: Evaluation) -> list[str]:
         lines += ["", f"identification, each sample among all others: {', '.join(ranks)}"]
     if result.fnir:
         lines.append(f"open set: {', '.join(f'FNIR {fnir:.4f} at FPIR {fpir:g}' for fpir, fnir in result.fnir.items())}")
-    if result.groups:
-        lines += ["", f"within groups, all at threshold {result.group_threshold:.6g}:"]
+    if result.by:
+        lines += ["", f"within groups, all at threshold {result.by_threshold:.6g}:"]
         lines += [
-            f"{group.group!s:<16} FMR {group.fmr or '-'} of {group.n_different:,}, FNMR {group.fnmr or '-'} of {group.n_same:,}"
-            for group in result.groups
+            f"{rates.subgroup!s:<16} FMR {rates.fmr or '-'} of {rates.n_different:,}, "
+            f"FNMR {rates.fnmr or '-'} of {rates.n_same:,}"
+            for rates in result.by
         ]
     return lines
 
@@ -555,7 +558,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Roc):
         # Evenly in rank on a logarithmic scale: the left of the curve is what matters.
         n = len(value.fpr)
-        kept = np.unique(np.append(0, np.geomspace(1, n, MOST_KNOTS).astype(np.int64) - 1)) if n > MOST_KNOTS else slice(None)
+        kept = np.unique(np.append(0, np.geomspace(1, n, MAX_KNOTS).astype(np.int64) - 1)) if n > MAX_KNOTS else slice(None)
         arrays = {"fpr": value.fpr, "tpr": value.tpr, "thresholds": value.thresholds}
         return {key: None if array is None else _plain(array[kept]) for key, array in arrays.items()}
     if is_dataclass(value):

@@ -23,6 +23,7 @@ from scipy.stats import beta, t
 from simtree._utils.validation import check_integer, check_real
 from simtree.metrics import FloatArray, eer, roc_curve, threshold_at_fmr, tpr_at_fpr
 from simtree.metrics._roc import check_scores
+from simtree.pairs._sampling import IndexPairs
 
 # Cells (pairs of units times thresholds) that are worked on at a time.
 CELLS = 1 << 22
@@ -39,7 +40,7 @@ class UnitDraws:
     ----------
     n_units : int
         How many units.
-    n_draws : int
+    n_bootstraps : int
         How many times all of them are drawn.
     random_state : int
         Seed.
@@ -51,10 +52,10 @@ class UnitDraws:
     uncorrelated between pairs of units and count it once, so that the excess can be taken off.
     """
 
-    def __init__(self, n_units: int, n_draws: int, random_state: int) -> None:
+    def __init__(self, n_units: int, n_bootstraps: int, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
-        self.times = rng.multinomial(n_units, np.full(n_units, 1.0 / n_units), size=n_draws).astype(np.float64)
-        self._left, self._right = rng.choice([-1.0, 1.0], size=(2, n_draws, n_units))
+        self.times = rng.multinomial(n_units, np.full(n_units, 1.0 / n_units), size=n_bootstraps).astype(np.float64)
+        self._left, self._right = rng.choice([-1.0, 1.0], size=(2, n_bootstraps, n_units))
 
     def weights(self, first: NDArray[np.integer], second: NDArray[np.integer]) -> FloatArray:
         """Weight of each pair of units in each draw."""
@@ -77,7 +78,7 @@ class PairTally:
     draws : UnitDraws, optional
         Draws of units to count for.
     independent : bool, default=False
-        Units are groups of independent pairs, see `grouped_units`.
+        Units are groups of independent pairs, see `PairSource.disjoint_groups`.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class PairTally:
         Numbers of pairs, and of pairs of units that have some.
     totals : array of shape (n_thresholds + 1,)
         Accepted pairs at each threshold; last the sum of the placements, if these are given.
-    drawn, drawn_noise : arrays of shape (n_draws, n_thresholds + 2)
+    drawn, drawn_noise : arrays of shape (n_bootstraps, n_thresholds + 2)
         `totals`, and the number of pairs, weighted as drawn.
     """
 
@@ -192,19 +193,14 @@ class PairTally:
         """
         by_unit, own = self.influences()
         variance = variance_of(by_unit, own, self.n_active)[:-1]
-        return effective_size(self.rates[:-1], variance, self.n_cells, self.n_pairs), freedom(by_unit, self.n_active)[:-1]
+        return effective_size(self.rates[:-1], variance, self.n_cells, self.n_pairs), degrees_of_freedom(
+            by_unit, self.n_active
+        )[:-1]
 
     @property
     def n_active(self) -> int:
         """How many units have pairs."""
         return int(np.count_nonzero(self._by_unit[:, -1]))
-
-
-def grouped_units(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.int64] | None:
-    """The group of each pair if no two pairs share a unit; None if some do."""
-    if np.bincount(first).max(initial=0) > 1 or np.bincount(np.concatenate([first, second])).max(initial=0) > 1:
-        return None
-    return np.asarray(np.arange(len(first)) % N_GROUPS, dtype=np.int64)
 
 
 def variance_of(by_unit: FloatArray, own: FloatArray, n_units: int) -> FloatArray:
@@ -215,13 +211,13 @@ def variance_of(by_unit: FloatArray, own: FloatArray, n_units: int) -> FloatArra
     return own + _unbiased(squares - 2.0 * own, n_units, n_units - 1, n_units - 2)
 
 
-def _unbiased(shared: FloatArray, n_units: int, n_free: int, n_left: int) -> FloatArray:
+def _unbiased(shared: FloatArray, n_units: int, df: int, n_left: int) -> FloatArray:
     """The part of a variance that units share, made up for the estimated mean; unknown (infinite) with too few units."""
-    factor = n_units * n_free / n_left**2 if n_left > 0 else np.inf
+    factor = n_units * df / n_left**2 if n_left > 0 else np.inf
     return np.multiply(shared, factor, out=np.zeros_like(shared), where=shared > 0.0)
 
 
-def freedom(by_unit: FloatArray, n_units: int) -> FloatArray:
+def degrees_of_freedom(by_unit: FloatArray, n_units: int) -> FloatArray:
     """Degrees of freedom of a variance that is a sum of squares of influences (Satterthwaite): few, if few units decide it."""
     squares = by_unit**2
     total = squares.sum(axis=0)
@@ -253,7 +249,7 @@ def least_sizes(rates: FloatArray, sizes: FloatArray, up_to: ArrayLike) -> Float
     return found
 
 
-def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, n_free: ArrayLike, level: float = 0.95) -> FloatArray:
+def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, df: ArrayLike, confidence: float = 0.95) -> FloatArray:
     """Wilson's interval of rates, with an effective number of pairs and Student's quantile for few units.
 
     Parameters
@@ -261,9 +257,9 @@ def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, n_free: ArrayLike, 
     rate : float or array, in [0, 1]
     n_effective : float or array
         Numbers of independent pairs that would be as sure, see `PairTally.effective_sizes`.
-    n_free : float or array
+    df : float or array
         Degrees of freedom from which the effective numbers are known.
-    level : float, default=0.95
+    confidence : float, default=0.95
 
     Returns
     -------
@@ -272,11 +268,11 @@ def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, n_free: ArrayLike, 
 
     Examples
     --------
-    >>> wilson_interval(0.0, 299, n_free=24).round(3).tolist()
+    >>> wilson_interval(0.0, 299, df=24).round(3).tolist()
     [0.0, 0.014]
     """
     p, n = np.asarray(rate, dtype=np.float64), np.asarray(n_effective, dtype=np.float64)
-    square = t.ppf(0.5 + level / 2.0, np.asarray(n_free)) ** 2 / n
+    square = t.ppf(0.5 + confidence / 2.0, np.asarray(df)) ** 2 / n
     middle = (p + square / 2.0) / (1.0 + square)
     half = np.sqrt(square * (p * (1.0 - p) + square / 4.0)) / (1.0 + square)
     low, high = np.where(p <= 0.0, 0.0, middle - half), np.where(p >= 1.0, 1.0, middle + half)
@@ -329,20 +325,20 @@ class CurveTallies:
         by_same, own_same = self.same.influences()
         by_different, own_different = self.different.influences()
         by_unit, own = (by_same + by_different)[:, -1:], (own_same + own_different)[-1:]
-        return float(variance_of(by_unit, own, self.n_units)[0]), float(freedom(by_unit, self.n_units)[0])
+        return float(variance_of(by_unit, own, self.n_units)[0]), float(degrees_of_freedom(by_unit, self.n_units)[0])
 
-    def auc_interval(self, auc: float, level: float) -> FloatArray:
+    def auc_interval(self, auc: float, confidence: float) -> FloatArray:
         """Interval of the AUC, by influence; shape (2,)."""
-        variance, n_free = self.auc_variance()
+        variance, df = self.auc_variance()
         n_cells, n_pairs = min(self.same.n_cells, self.different.n_cells), max(self.same.n_pairs, self.different.n_pairs)
-        return wilson_interval(auc, effective_size(np.array(auc), np.array(variance), n_cells, n_pairs), n_free, level)
+        return wilson_interval(auc, effective_size(np.array(auc), np.array(variance), n_cells, n_pairs), df, confidence)
 
-    def rate_intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
+    def rate_intervals(self, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Intervals of the FPR and of the TPR at each threshold, by influence; shape (n_thresholds, 2)."""
         fpr, (sizes, free) = self.different.rates[:-1], self.different.effective_sizes()
         sizes = np.where(fpr > 0.0, least_sizes(fpr, sizes, NEARBY * fpr), sizes)
-        of_fpr = wilson_interval(fpr, sizes, free, level)
-        return of_fpr, wilson_interval(self.same.rates[:-1], *self.same.effective_sizes(), level)
+        of_fpr = wilson_interval(fpr, sizes, free, confidence)
+        return of_fpr, wilson_interval(self.same.rates[:-1], *self.same.effective_sizes(), confidence)
 
     def bootstrap_variance(self, fpr: Sequence[float]) -> FloatArray:
         """Variance over draws of units of the AUC, the equal error rate, and the TPR at some FPRs (all interpolated)."""
@@ -350,7 +346,7 @@ class CurveTallies:
         noise = _variance(_figures(_shares(self.different.drawn_noise), _shares(self.same.drawn_noise), fpr))
         return noise + _unbiased(by_units - 3.0 * noise, self.n_units, self.n_units - 1, self.n_units - 2)
 
-    def bootstrap_intervals(self, values: ArrayLike, fpr: Sequence[float], level: float) -> FloatArray:
+    def bootstrap_intervals(self, values: ArrayLike, fpr: Sequence[float], confidence: float) -> FloatArray:
         """Intervals of the AUC, the equal error rate, and the TPR at some FPRs, whose values are given; shape (2 + n, 2)."""
         figures = np.asarray(values, dtype=np.float64)
         n_cells, n_pairs = min(self.same.n_cells, self.different.n_cells), max(self.same.n_pairs, self.different.n_pairs)
@@ -361,7 +357,7 @@ class CurveTallies:
         rates, free = self.different.rates[:-1], np.minimum(self.different.effective_sizes()[1], self.same.effective_sizes()[1])
         crossing = int(np.argmin(np.abs(rates - (1.0 - self.same.rates[:-1]))))
         places = [crossing, *(max(int(np.searchsorted(rates, target, side="right")) - 1, 0) for target in fpr)]
-        return wilson_interval(figures, sizes, np.array([self.auc_variance()[1], *free[places]]), level)
+        return wilson_interval(figures, sizes, np.array([self.auc_variance()[1], *free[places]]), confidence)
 
 
 def _shares(drawn: FloatArray) -> FloatArray:
@@ -386,7 +382,9 @@ def _figures(fpr: FloatArray, tpr: FloatArray, at: Sequence[float]) -> FloatArra
 def _variance(figures: FloatArray) -> FloatArray:
     drawn = figures[~np.isnan(figures).any(axis=1)]
     if len(drawn) < 2:
-        raise ValueError(f"n_draws={len(figures)} draws of units held no pair of each kind; give more identities, or points.")
+        raise ValueError(
+            f"n_bootstraps={len(figures)} draws of units held no pair of each kind; give more identities, or points."
+        )
     return np.asarray(np.var(drawn, axis=0, ddof=1))
 
 
@@ -414,7 +412,7 @@ def tally_pairs(
     second: NDArray[Any],
     *,
     at: ArrayLike = (),
-    n_draws: int = 0,
+    n_bootstraps: int = 0,
     random_state: int = 0,
 ) -> CurveTallies:
     """Count scored pairs of units, at thresholds that trace their curve and at given ones.
@@ -427,7 +425,7 @@ def tally_pairs(
         The units of each pair, such as the identities of its two samples; of any type.
     at : array-like, optional
         Thresholds to count at besides.
-    n_draws : int, default=0
+    n_bootstraps : int, default=0
         How often units are drawn for the bootstrap.
     random_state : int, default=0
         Seed of the draws.
@@ -445,11 +443,11 @@ def tally_pairs(
     score, is_same = check_scores(scores, same)
     units, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
     u, v = np.split(numbers, 2)
-    groups = grouped_units(u, v)
+    groups = IndexPairs(u.astype(np.int32), v.astype(np.int32), is_same).disjoint_groups(np.arange(len(units)), N_GROUPS)
     if groups is not None:
-        u = v = groups
+        u, v = groups[u], groups[v]
     n_units = len(units) if groups is None else int(groups.max()) + 1
-    draws = UnitDraws(n_units, n_draws, random_state) if n_draws else None
+    draws = UnitDraws(n_units, n_bootstraps, random_state) if n_bootstraps else None
     genuine, impostor = score[is_same], score[~is_same]
     thresholds = curve_thresholds(genuine, impostor, at)
     tallies = CurveTallies(*(PairTally(thresholds, n_units, draws, independent=groups is not None) for _ in range(2)))
@@ -465,8 +463,8 @@ def point_intervals(
     second: NDArray[np.integer],
     fpr: Sequence[float],
     *,
-    n_draws: int = 200,
-    level: float = 0.95,
+    n_bootstraps: int = 200,
+    confidence: float = 0.95,
     random_state: int = 0,
 ) -> FloatArray:
     """Intervals of the AUC and of the TPR at some FPRs, for new units and new pairs of them, by a bootstrap over units.
@@ -479,10 +477,10 @@ def point_intervals(
         Their units, as numbers: identities, or samples if the identities are fixed.
     fpr : sequence of float
         Where on the curve.
-    n_draws : int, default=200
+    n_bootstraps : int, default=200
         How often the units are drawn.
-    level : float, default=0.95
-        Level of the intervals.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
     random_state : int, default=0
         Seed.
 
@@ -500,10 +498,10 @@ def point_intervals(
     >>> ends.shape, bool((ends[:, 0] < ends[:, 1]).all())
     ((2, 2), True)
     """
-    check_integer("n_draws", n_draws, 2)
-    check_real("level", level, 0.0, 1.0, open_low=True, open_high=True)
+    check_integer("n_bootstraps", n_bootstraps, 2)
+    check_real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     roc = roc_curve(scores, same)
     at = [threshold_at_fmr(roc, target) for target in fpr]
-    tallies = tally_pairs(scores, same, first, second, at=at, n_draws=n_draws, random_state=random_state)
+    tallies = tally_pairs(scores, same, first, second, at=at, n_bootstraps=n_bootstraps, random_state=random_state)
     values = [roc.auc(), eer(roc).value, *(tpr_at_fpr(roc, target) for target in fpr)]
-    return np.delete(tallies.bootstrap_intervals(values, fpr, level), 1, axis=0)
+    return np.delete(tallies.bootstrap_intervals(values, fpr, confidence), 1, axis=0)

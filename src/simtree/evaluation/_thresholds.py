@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from simtree._utils.validation import check_choice, check_real
 from simtree.evaluation._counting import Score, count_comparisons
 from simtree.evaluation._intervals import PairTally, least_sizes, upper_bound
+from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, Roc, n_for_rate
 from simtree.metrics._roc import thresholds_of
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSource
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
 # Rates, as multiples of the target, at whose thresholds the bound is computed besides those along the whole curve.
@@ -121,13 +122,37 @@ class ThresholdReport:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
+        """Return the fields by name."""
         return asdict(self)
+
+    @classmethod
+    def _from_state(cls, fields: Fields) -> ThresholdReport:
+        """Return the report of a model file, which holds what `to_dict` returns."""
+
+        def rate(name: str) -> float:
+            return fields.number(name, 0.0, 1.0)
+
+        def count(name: str) -> int:
+            return fields.integer(name, 0, MAX_COUNT)
+
+        return cls(
+            threshold=fields.number("threshold"),
+            strategy=fields.word("strategy", STRATEGIES),
+            max_fpr=rate("max_fpr") if fields.has("max_fpr") else None,
+            confidence=rate("confidence") if fields.has("confidence") else None,
+            fpr=rate("fpr"),
+            tpr=rate("tpr"),
+            fpr_bound=rate("fpr_bound") if fields.has("fpr_bound") else None,
+            n_identities=count("n_identities"),
+            n_same=count("n_same"),
+            n_different=count("n_different"),
+            n_effective=fields.number("n_effective", 0.0) if fields.has("n_effective") else None,
+        )
 
 
 def choose_threshold(
     score: Score,
-    source: PairSampler | IndexPairs,
+    source: PairSource,
     units: NDArray[np.int64],
     goal: Goal,
     *,
@@ -139,8 +164,8 @@ def choose_threshold(
     ----------
     score : callable
         Scores of pairs of rows.
-    source : PairSampler or IndexPairs
-        Whose pairs.
+    source : PairSource
+        The pairs.
     units : array of shape (n_points,)
         The unit of each point, from 0: its identity, or itself.
     goal : Goal
@@ -153,7 +178,7 @@ def choose_threshold(
     """
     rates = np.empty(0)
     if goal.guarantee is not None:
-        _check_support(*goal.guarantee, _n_cells(source, units, n_units), n_units)
+        _check_support(*goal.guarantee, source.n_unit_pairs(units), n_units)
         rates = NEAR_TARGET * goal.guarantee[0]
     counted = count_comparisons(score, source, units, fmr=np.minimum(rates, 1.0), at=np.empty(0))
     same, different = counted.tallies.same, counted.tallies.different
@@ -234,11 +259,3 @@ def _check_support(max_fpr: float, confidence: float, n_cells: int, n_units: int
             f"identities ({needed:,} pairs of them, not one mistaken); there are {n_units:,} ({n_cells:,} pairs), enough for "
             f"max_fpr={math.ceil(least * 1e4) / 1e4:g} at best. Give data of more identities, or a higher max_fpr."
         )
-
-
-def _n_cells(source: PairSampler | IndexPairs, units: NDArray[np.int64], n_units: int) -> int:
-    """How many pairs of different units are compared as different pairs."""
-    if isinstance(source, PairSampler):
-        return n_units * (n_units - 1) // 2
-    u, v = units[source.first[~source.same]], units[source.second[~source.same]]
-    return len(np.unique(np.minimum(u, v) * (int(units.max()) + 1) + np.maximum(u, v)))

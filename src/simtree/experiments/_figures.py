@@ -109,7 +109,7 @@ def square_data(seed: int, number: int, sizes: Sizes) -> SquareData:
     """Training points of a run of the square law and pairs of them, in the natural mix of the two kinds (one half same)."""
     rng = np.random.default_rng([seed, number])
     X, y = make_square_law(sizes.points, random_state=int(rng.integers(2**31)))
-    index = PairSampler(y).draw(sizes.pairs, rng, positive_fraction=None)
+    index = PairSampler(y).sample(sizes.pairs, rng, positive_fraction=None)
     order = rng.permutation(len(index))  # so that the first ones, which are drawn as marks, are any
     return SquareData(X, np.stack([index.first, index.second], axis=1)[order].astype(np.int64), index.same[order])
 

@@ -79,7 +79,7 @@ class Data:
             X, y = X[chosen], y[chosen]
         components = PCA(min(N_COMPONENTS, *X.shape), random_state=seed).fit(X.astype(np.float32) / 255.0)
         train, test = (components.transform(part.astype(np.float32) / 255.0).astype(np.float32) for part in (X, X_test))
-        pairs = PairSampler(y_test).draw(sizes.test_pairs, _rng(seed, "test pairs"), positive_fraction=None)
+        pairs = PairSampler(y_test).sample(sizes.test_pairs, _rng(seed, "test pairs"), positive_fraction=None)
         return cls(train, y, test, pairs, float(components.explained_variance_ratio_.sum()))
 
 
@@ -262,7 +262,7 @@ def one_model(data: Data, name: str, run: Run) -> Values:
 def _figures(scores: NDArray[np.float64], data: Data, run: Run) -> Values:
     pairs = data.test_pairs
     roc = roc_curve(scores, pairs.same)
-    draws = {"n_draws": run.sizes.interval_draws, "random_state": run.random_state("intervals")}
+    draws = {"n_bootstraps": run.sizes.interval_draws, "random_state": run.random_state("intervals")}
     ends = point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR, **draws)
     return {
         "auc": roc.auc(),

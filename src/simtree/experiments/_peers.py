@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_X_y
 
 from simtree._utils.progress import reported
 from simtree._utils.validation import check_integer, check_real
-from simtree.pairs._inputs import check_index_pairs, class_codes
+from simtree.pairs._inputs import check_index_pairs
+from simtree.pairs._labels import encode_labels
 
 Floats = NDArray[np.float64]
 Encoding = NDArray[np.float32]
@@ -73,7 +74,7 @@ def lmnn_map(
     if max_points is not None and check_integer("max_points", max_points, 2) < len(points):
         chosen = np.random.default_rng(random_state).choice(len(points), max_points, replace=False)
         points, labels = points[chosen], labels[chosen]
-    classes = class_codes(labels)
+    classes = encode_labels(labels)
     sizes = np.bincount(classes)
     if len(sizes) < 2 or sizes.min() <= check_integer("n_neighbors", n_neighbors, 1):
         raise ValueError(
@@ -133,7 +134,7 @@ def train_network(
     check_integer("epochs", epochs, 1)
     check_integer("batch_size", batch_size, 1)
     checked, labels = check_X_y(X, y, dtype=np.float32, order="C")
-    points, classes = torch.from_numpy(checked), torch.from_numpy(class_codes(labels))
+    points, classes = torch.from_numpy(checked), torch.from_numpy(encode_labels(labels))
 
     with _alone_in(torch, random_state):
         widths = (checked.shape[1], *WIDTHS)

@@ -9,27 +9,25 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree._utils.folds import assign_folds
-from simtree.growing._grower import Recipe
-from simtree.pairs._coordinates import PointPairs
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.growing._grower import GrowthParams
+from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._sampling import PairSource
 from simtree.trees._pruning import PruningPath, held_out_aucs, held_out_gains
 
 
-def fold_numbers(
-    units: NDArray[np.int64], source: IndexPairs | PairSampler, n_folds: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def fold_numbers(units: NDArray[np.int64], source: PairSource, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The fold of each point: points of one unit share it, and each class has its share of each fold if units are points."""
     n_units = int(units.max()) + 1
     if n_units < n_folds:
         raise ValueError(f"cv={n_folds!r} is more than the {n_units} groups there are; make fewer folds.")
-    classes = source.classes if isinstance(source, PairSampler) and n_units == len(units) else None
+    classes = source.labels if n_units == len(units) else None
     return assign_folds(n_units, n_folds, rng, classes)[units]
 
 
 def choose_penalty(
-    recipe: Recipe,
-    points: NDArray[Any],
-    source: IndexPairs | PairSampler,
+    params: GrowthParams,
+    samples: NDArray[Any],
+    source: PairSource,
     folds: NDArray[np.int64],
     path: PruningPath,
     rng: np.random.Generator,
@@ -43,7 +41,7 @@ def choose_penalty(
     candidates = np.append(np.sqrt(path.penalties[:-1] * path.penalties[1:]), path.penalties[-1])
     seeds = rng.integers(2**63, size=int(folds.max()) + 1)
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_fold_aucs)(recipe, points, source, folds != fold, candidates, int(seed)) for fold, seed in enumerate(seeds)
+        delayed(_fold_aucs)(params, samples, source, folds != fold, candidates, int(seed)) for fold, seed in enumerate(seeds)
     )
     aucs = [fold for fold in found if fold is not None]
     if not aucs:
@@ -56,19 +54,19 @@ def choose_penalty(
 
 
 def _fold_aucs(
-    recipe: Recipe,
-    points: NDArray[Any],
-    source: IndexPairs | PairSampler,
+    params: GrowthParams,
+    samples: NDArray[Any],
+    source: PairSource,
     train: NDArray[np.bool_],
     candidates: NDArray[np.float64],
     seed: int,
 ) -> NDArray[np.float64] | None:
     """AUC on the pairs of the points left out, of the subtrees grown on the others; None if a side lacks pairs of a kind."""
     rng = np.random.default_rng(seed)
-    seen, left_out = source.among(train), source.among(~train)
+    seen, left_out = source.restrict(train), source.restrict(~train)
     if seen is None or left_out is None:
         return None
-    tree = recipe.grow(points, recipe.draw(seen, rng), rng)
-    held_out = recipe.draw(left_out, rng)
-    gains = held_out_gains(tree, PointPairs(points, points, held_out.first, held_out.second), held_out.same)
+    tree = params.grow(samples, params.sample(seen, rng), rng)
+    held_out = params.sample(left_out, rng)
+    gains = held_out_gains(tree, SamplePairs(samples, samples, held_out.first, held_out.second), held_out.same)
     return held_out_aucs(tree, gains, candidates)

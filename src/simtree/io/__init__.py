@@ -1,5 +1,5 @@
 """Model files: arrays and JSON in one archive, checked before anything is believed."""
 
-from simtree.io._archive import ModelFileError
+from simtree.io._fields import ModelFileError
 
 __all__ = ["ModelFileError"]

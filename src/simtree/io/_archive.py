@@ -14,8 +14,7 @@ import json
 import math
 import struct
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +22,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.files import write_atomically
+from simtree.io._fields import ARRAY, MAX_BYTES, NUMBER, Fields, ModelFileError
 
 FORMAT = "simtree"
 #: Raised by one whenever what is written changes, were it by a new parameter of a model: an older simtree then says that the
-#: file is newer, not that it is damaged. All versions up to it are read.
-VERSION = 1
+#: file is newer, not that it is damaged. All versions from `MIN_VERSION` on are read.
+VERSION = 2
+#: The oldest version that is read. Version 1 was that of development before 0.1, with other names.
+MIN_VERSION = 2
 DOCUMENT = "model.json"
-# A name in a document that stands for an array, or for a number that JSON has no word for.
-ARRAY = "$array"
-NUMBER = "$number"
-UNUSUAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 # By the name that a file may use.
 DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("int32", "int64", "float32", "float64")}
 # What exceeds these is refused, when it is written and unread when it is read.
-MOST_BYTES = 1 << 30
-MOST_DOCUMENT_BYTES = 1 << 23
-MOST_MEMBERS = 1 << 14
-MOST_DIMENSIONS = 2
-DEEPEST = 32
+MAX_DOCUMENT_BYTES = 1 << 23
+MAX_MEMBERS = 1 << 14
+MAX_DIMENSIONS = 2
+MAX_NESTING = 32
 # The end of a file: the end of a zip directory, of 22 bytes, and its comment.
 SEAL = b"simtree sha256 "
 SEAL_BYTES = len(SEAL) + 64
 END_OF_ZIP = struct.Struct("<4s4H2LH")
 # A row of a zip directory has at most so many bytes, for our short names.
 DIRECTORY_ROW_BYTES = 46 + len("arrays/99999")
-
-
-class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or was written by a newer simtree."""
 
 
 def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
@@ -64,15 +57,11 @@ def document_bytes(document: Mapping[str, Any]) -> bytes:
     content = _without_arrays(document, arrays)
     described = [{"dtype": array.dtype.name, "shape": list(array.shape)} for array in arrays]
     text = json.dumps({"format": FORMAT, "version": VERSION, "content": content, "arrays": described}, allow_nan=False).encode()
-    if (
-        len(text) > MOST_DOCUMENT_BYTES
-        or len(arrays) >= MOST_MEMBERS
-        or sum(array.nbytes for array in arrays) > MOST_BYTES // 2
-    ):
+    if len(text) > MAX_DOCUMENT_BYTES or len(arrays) >= MAX_MEMBERS or sum(array.nbytes for array in arrays) > MAX_BYTES // 2:
         raise ValueError(
             f"the model is too large for a model file: {len(text):,} bytes of words and {len(arrays):,} arrays of "
-            f"{sum(array.nbytes for array in arrays):,} bytes; at most {MOST_DOCUMENT_BYTES:,}, {MOST_MEMBERS - 1:,} and "
-            f"{MOST_BYTES // 2:,} are written. Grow fewer or smaller trees."
+            f"{sum(array.nbytes for array in arrays):,} bytes; at most {MAX_DOCUMENT_BYTES:,}, {MAX_MEMBERS - 1:,} and "
+            f"{MAX_BYTES // 2:,} are written. Grow fewer or smaller trees."
         )
     return packed([(DOCUMENT, text), *((_member(k), _little_endian(array)) for k, array in enumerate(arrays))])
 
@@ -101,8 +90,8 @@ def read_document(source: str | Path | bytes) -> Fields:
     else:
         path = Path(source)
         file, size = path.name, path.stat().st_size
-        if size > MOST_BYTES:
-            raise ModelFileError(f"{file} has {size:,} bytes; a model file has at most {MOST_BYTES:,}.")
+        if size > MAX_BYTES:
+            raise ModelFileError(f"{file} has {size:,} bytes; a model file has at most {MAX_BYTES:,}.")
         data = path.read_bytes()
     try:
         return _read(file, data)
@@ -111,134 +100,6 @@ def read_document(source: str | Path | bytes) -> Fields:
     # All that zipfile and json raise for what is not theirs. A recursion that is too deep is a RuntimeError.
     except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, LookupError, OverflowError, struct.error) as error:
         raise ModelFileError(f"{file} is no model file, or is damaged: {error}.") from None
-
-
-@dataclass(frozen=True)
-class Fields:
-    """A part of a document, whose entries are asked for by name and kind.
-
-    Each method raises `ModelFileError` with the name of the file and of the entry if it is missing or is not what it must be.
-    """
-
-    file: str
-    place: str
-    content: Mapping[str, Any]
-    arrays: Sequence[NDArray[Any]]
-
-    def fail(self, name: str, what: str) -> ModelFileError:
-        """The error that an entry is not what it must be."""
-        return ModelFileError(f"{self.file} is damaged: {self.place}{name} {what}.")
-
-    def get(self, name: str) -> Any:
-        """An entry as it is; numbers that JSON has no word for are numbers."""
-        if name not in self.content:
-            raise self.fail(name, "is missing")
-        return self._usual(name, self.content[name])
-
-    def has(self, name: str) -> bool:
-        """Whether there is such an entry, and it is not None."""
-        return self.content.get(name) is not None
-
-    def part(self, name: str) -> Fields:
-        """An entry that is a document itself."""
-        return self._part(name, self.get(name))
-
-    def parts(self, name: str, most: int) -> list[Fields]:
-        """An entry that is a list of documents."""
-        values = self.items(name, most)
-        return [self._part(f"{name}[{k}]", value) for k, value in enumerate(values)]
-
-    def items(self, name: str, most: int) -> list[Any]:
-        """An entry that is a list."""
-        values = self.get(name)
-        if not isinstance(values, list) or len(values) > most:
-            raise self.fail(name, f"must be a list of at most {most:,} entries")
-        return [self._usual(name, value) for value in values]
-
-    def word(self, name: str, choices: Iterable[str] | None = None) -> str:
-        """An entry that is a word, one of some if they are given."""
-        value = self.get(name)
-        known = None if choices is None else tuple(choices)
-        if not isinstance(value, str) or (known is not None and value not in known):
-            raise self.fail(name, "must be a word" if known is None else f"must be one of {', '.join(map(repr, known))}")
-        return value
-
-    def words(self, name: str, most: int) -> list[str]:
-        """An entry that is a list of words."""
-        values = self.items(name, most)
-        if not all(isinstance(value, str) for value in values):
-            raise self.fail(name, "must be a list of words")
-        return values
-
-    def integer(self, name: str, low: int, high: int) -> int:
-        """An entry that is a whole number in a range."""
-        value = self.get(name)
-        if type(value) is not int or not low <= value <= high:
-            raise self.fail(name, f"must be a whole number from {low:,} to {high:,}")
-        return value
-
-    def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
-        """An entry that is a number in a range."""
-        value = self.get(name)
-        if not _is_number(value) or not low <= value <= high:
-            raise self.fail(name, f"must be a number from {low:g} to {high:g}")
-        return float(value)
-
-    def numbers(self, name: str, length: int) -> NDArray[np.float64]:
-        """An entry that is a list of numbers, which need not be finite."""
-        values = self.items(name, length)
-        if len(values) != length or not all(map(_is_number, values)):
-            raise self.fail(name, f"must be a list of {length:,} numbers")
-        return np.array(values, dtype=np.float64)
-
-    def flag(self, name: str) -> bool:
-        """An entry that is true or false."""
-        value = self.get(name)
-        if type(value) is not bool:
-            raise self.fail(name, "must be true or false")
-        return value
-
-    def array(
-        self, name: str, dtype: str, shape: tuple[int | None, ...], *, low: float = -math.inf, high: float = math.inf
-    ) -> NDArray[Any]:
-        """An entry that is an array of a type and shape (None: any length), all of whose numbers are finite and in a range."""
-        value = self.get(name)
-        number = value.get(ARRAY) if isinstance(value, dict) else None
-        if type(number) is not int or not 0 <= number < len(self.arrays):
-            raise self.fail(name, "must be an array that the file holds")
-        array = self.arrays[number]
-        if array.dtype.name != dtype or array.ndim != len(shape):
-            raise self.fail(name, f"must be an array of {dtype} with {len(shape)} dimensions")
-        if any(wanted is not None and length != wanted for length, wanted in zip(array.shape, shape, strict=True)):
-            raise self.fail(name, f"has the shape {array.shape}, which does not fit the rest")
-        if array.size and not (low <= array.min() and array.max() <= high and np.isfinite(array).all()):
-            raise self.fail(name, f"must hold finite numbers from {low:g} to {high:g}")
-        return array
-
-    def lengths(self, name: str, n: int | None, total: int | None = None, *, low: int = 0) -> NDArray[np.int64]:
-        """An entry that is an array of lengths of parts, which sum to a total."""
-        found = self.array(name, "int64", (n,), low=low, high=MOST_BYTES)
-        if total is not None and int(found.sum()) != total:
-            raise self.fail(name, f"must sum to {total:,}")
-        return found
-
-    def _part(self, name: str, value: Any) -> Fields:
-        if not isinstance(value, dict):
-            raise self.fail(name, "must be a table of names")
-        return Fields(self.file, f"{self.place}{name}.", value, self.arrays)
-
-    def _usual(self, name: str, value: Any) -> Any:
-        if not isinstance(value, dict) or NUMBER not in value:
-            return value
-        word = value[NUMBER]
-        if not isinstance(word, str) or word not in UNUSUAL:
-            raise self.fail(name, "must be a number")
-        return UNUSUAL[word]
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a number that float64 can hold; JSON knows whole numbers of any size."""
-    return type(value) is float or (type(value) is int and abs(value) < 1 << 63)
 
 
 def _member(number: int) -> str:
@@ -300,7 +161,7 @@ def _check_directory(file: str, data: bytes) -> None:
     signature, *_, n_members, size, start, comment = END_OF_ZIP.unpack_from(data, end)
     if signature != b"PK\5\6" or comment != SEAL_BYTES or start + size != end:
         raise ModelFileError(f"{file} is damaged: it does not end as a model file does.")
-    if n_members > MOST_MEMBERS or size > DIRECTORY_ROW_BYTES * n_members:
+    if n_members > MAX_MEMBERS or size > DIRECTORY_ROW_BYTES * n_members:
         raise ModelFileError(f"{file} is damaged: its directory is too long.")
 
 
@@ -314,7 +175,7 @@ def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[st
         raise ModelFileError(f"{file} is no model file: it is compressed.")
     if sum(info.file_size for info in infos) > size:
         raise ModelFileError(f"{file} is damaged: it claims to hold more than it does.")
-    if infos[0].file_size > MOST_DOCUMENT_BYTES:
+    if infos[0].file_size > MAX_DOCUMENT_BYTES:
         raise ModelFileError(f"{file} is damaged: its {DOCUMENT} is too large.")
     text = archive.read(DOCUMENT)
     document = json.loads(text)
@@ -323,11 +184,16 @@ def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[st
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise ModelFileError(f"{file} is damaged: its version is {version!r}.")
+    if version < MIN_VERSION:
+        raise ModelFileError(
+            f"{file} has file version {version}, which simtree wrote before its first release and no longer reads "
+            f"(this one reads {MIN_VERSION} to {VERSION}): fit the model again, or load it with the simtree that wrote it."
+        )
     if version > VERSION:
         raise ModelFileError(
             f"{file} was written by a newer simtree (file version {version}; this one reads up to {VERSION}): upgrade simtree."
         )
-    if _depth(document) > DEEPEST:
+    if _depth(document) > MAX_NESTING:
         raise ModelFileError(f"{file} is damaged: its {DOCUMENT} is nested too deeply.")
     return document
 
@@ -335,7 +201,7 @@ def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[st
 def _depth(value: Any) -> int:
     """How many lists and tables lie in one another, counted until it is too many."""
     level, depth = [value], 0
-    while level and depth <= DEEPEST:
+    while level and depth <= MAX_NESTING:
         inner = (entry.values() if isinstance(entry, dict) else entry for entry in level if isinstance(entry, dict | list))
         level, depth = [entry for entries in inner for entry in entries], depth + 1
     return depth
@@ -344,9 +210,9 @@ def _depth(value: Any) -> int:
 def _read_array(file: str, number: int, described: Any, data: bytes) -> NDArray[Any]:
     """One array, if its bytes are as many as its description says."""
     name, shape = (described.get("dtype"), described.get("shape")) if isinstance(described, dict) else (None, None)
-    if not isinstance(name, str) or name not in DTYPES or not isinstance(shape, list) or not 0 < len(shape) <= MOST_DIMENSIONS:
+    if not isinstance(name, str) or name not in DTYPES or not isinstance(shape, list) or not 0 < len(shape) <= MAX_DIMENSIONS:
         raise ModelFileError(f"{file} is damaged: array {number} is not described.")
-    if not all(type(length) is int and 0 <= length <= MOST_BYTES for length in shape):
+    if not all(type(length) is int and 0 <= length <= MAX_BYTES for length in shape):
         raise ModelFileError(f"{file} is damaged: array {number} has the shape {shape}.")
     if len(shape) > 1 and 0 in shape:  # an empty table could claim any width
         raise ModelFileError(f"{file} is damaged: array {number} has the shape {shape}.")

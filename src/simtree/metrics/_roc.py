@@ -127,6 +127,20 @@ class Roc:
         suffix = "" if self.thresholds is None else ", with thresholds"
         return f"{type(self).__name__}(auc={self.auc():.6g}, n_knots={self.fpr.size}{suffix})"
 
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the curve; its first threshold is infinite and is left out."""
+        assert self.thresholds is not None
+        return {"fpr": self.fpr, "tpr": self.tpr, "thresholds": self.thresholds[1:]}
+
+    @classmethod
+    def _from_state(cls, fields: Any) -> Roc:
+        """Return the curve of a model file."""
+        fpr, tpr, thresholds = (fields.array(name, "float64", (None,)) for name in ("fpr", "tpr", "thresholds"))
+        try:
+            return cls(fpr, tpr, np.concatenate([[np.inf], thresholds]))
+        except ValueError as error:
+            raise fields.fail("fpr", f"is not a curve: {error}") from None
+
     def auc(self) -> float:
         """Area under the broken line.
 

@@ -6,6 +6,7 @@ from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._load import load
+from simtree.models._pipeline import from_pipeline
 from simtree.models._tree import SimilarityTree
 from simtree.models._voting import VotingSimilarity
 
@@ -17,5 +18,6 @@ __all__ = [
     "SimilarityForest",
     "SimilarityTree",
     "VotingSimilarity",
+    "from_pipeline",
     "load",
 ]

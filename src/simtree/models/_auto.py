@@ -19,13 +19,17 @@ from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.growing._cross_validation import fold_numbers
+from simtree.io._fields import Fields
+from simtree.io._registry import MODEL, register
 from simtree.metrics import tpr_at_fpr
-from simtree.models._base import Similarity
+from simtree.models._base import LeafValues, Similarity
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._persistence import model_from_state
 from simtree.models._voting import VotingSimilarity
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._inputs import check_training
 from simtree.pairs._sampling import PairSampler
 from simtree.representation import (
     ForestPosterior,
@@ -34,19 +38,21 @@ from simtree.representation import (
     WithinClassWhitening,
 )
 from simtree.trees._explanation import Explanation
-from simtree.trees._rank_tree import RankTree
 
 F = ["abs_diff", "sum"]
 WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
 # With more classes than this, those of tomorrow are taken for others than those of today. A mistake in this direction costs
 # some accuracy; one in the other promises what new people will not keep.
-MOST_CLOSED_CLASSES = 20
+MAX_CLOSED_CLASSES = 20
 N_FOLDS = 3
 # Points and pairs that candidates are compared on.
 SEARCH_POINTS = 12_000
 VALIDATION_PAIRS = 300_000
 # A rate counts only if so many different pairs lie at that false positive rate.
-LEAST_DIFFERENT = 30
+MIN_DIFFERENT = 30
+# More candidates in a model file are taken for damage; and what may have been chosen.
+MAX_CANDIDATES = 1 << 10
+CHOSEN = ("DistanceSimilarity", "GaussianSimilarity", "SimilarityForest", "VotingSimilarity")
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
     return lambda self: hasattr(self.best_estimator_, name)
 
 
+@register(MODEL)
 class AutoSimilarity(CallbackSupportMixin, Similarity):
     """A similarity chosen by cross-validation: what to call to have no knobs to turn.
 
@@ -205,20 +212,21 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         -------
         self
         """
-        with self._all_or_nothing(), announced_compilation():
+        with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             if np.ndim(X) == 3:
                 raise ValueError(
                     "X is an array of pairs; AutoSimilarity makes folds of labelled points: give points and classes."
                 )
-            points, source = self._check_training(X, y, None, never_pair)
-            assert isinstance(source, PairSampler)
+            samples, source = check_training(self, X, y, None, never_pair)
+            assert source.labels is not None
+            sampler = PairSampler(source.labels, never_pair=source.never_pair)
             entropy = check_random_state(self.random_state).randint(2**31, size=4)
             rng = np.random.default_rng(entropy)
-            n_classes = int(source.classes.max()) + 1
-            self.open_set_ = n_classes > MOST_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
-            rows = _some_rows(source.classes, self.open_set_, rng)
-            self._compare(points[rows], _sampler_of(source, rows), rng, int(entropy[0]))
+            n_classes = int(sampler.labels.max()) + 1
+            self.open_set_ = n_classes > MAX_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
+            rows = _some_rows(sampler.labels, self.open_set_, rng)
+            self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
             make, _ = CANDIDATES[self.best_name_]
             best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
             # The caller's own X and y, so that names of features arrive.
@@ -226,9 +234,9 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             self.threshold_ = best.threshold_
         return self
 
-    def _compare(self, points: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
+    def _compare(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
         """Try the candidates fold by fold; OUT ``results_``, ``best_name_``, ``fpr_``."""
-        folds = self._folds(points, source, rng)
+        folds = self._folds(samples, source, rng)
         start = time.perf_counter()
         names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and self.open_set_)]
         found: dict[str, list[tuple[Any, ...]]] = {}
@@ -239,13 +247,13 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
                 if not late or not found:
                     began = time.perf_counter()
                     make, _ = CANDIDATES[name]
-                    rocs = [_held_out_roc(_seeded(make(SMALL), seed, self.n_jobs), points, *fold) for fold in folds]
+                    rocs = [_held_out_roc(_seeded(make(SMALL), seed, self.n_jobs), samples, *fold) for fold in folds]
                     found[name] = [(roc, n_different, time.perf_counter() - began) for roc, n_different in rocs]
                 yield name
 
         list(reported(tried(), self, n_steps=len(names), what="comparing candidates", verbose=self.verbose))
         fewest = min(n_different for fold in found.values() for _, n_different, _ in fold)
-        self.fpr_ = max(self.target_fpr, LEAST_DIFFERENT / fewest)
+        self.fpr_ = max(self.target_fpr, MIN_DIFFERENT / fewest)
         rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
         # A stable sort: among equals the simpler one, which stands before the others.
         order = sorted(found, key=lambda name: -float(np.mean(rates[name])))
@@ -258,9 +266,9 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         }
         self.best_name_ = order[0]
 
-    def _folds(self, points: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
+    def _folds(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
         """Which points are seen, their classes, and the pairs of the others that are scored, for each fold."""
-        units = source.classes if self.open_set_ else np.arange(len(points))
+        units = source.labels if self.open_set_ else np.arange(len(samples))
         n_units = int(units.max()) + 1
         n_folds = min(N_FOLDS, n_units // 2) if self.open_set_ else N_FOLDS
         if n_folds < 2:
@@ -270,11 +278,10 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         numbers = fold_numbers(units, source, n_folds, rng)
         folds = []
         for fold in range(n_folds):
-            left_out = source.among(numbers == fold)
-            if source.among(numbers != fold) is None or left_out is None:
+            left_out = source.restrict(numbers == fold)
+            if source.restrict(numbers != fold) is None or left_out is None:
                 continue
-            assert isinstance(left_out, PairSampler)
-            pairs = left_out.draw(VALIDATION_PAIRS, rng, positive_fraction=0.2)
+            pairs = left_out.sample(VALIDATION_PAIRS, rng, positive_fraction=0.2)
             folds.append((numbers != fold, source, pairs))
         if not folds:
             raise ValueError("no fold has pairs of both kinds on both sides; give more points of each class.")
@@ -289,13 +296,27 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         check_n_jobs(self.n_jobs)
         check_integer("verbose", self.verbose, 0)
 
-    def _fitted_document(self) -> dict[str, Any]:
-        return {**self._search_document(), "best_estimator": self.best_estimator_._document()}
+    def _get_fitted_state(self) -> dict[str, Any]:
+        return {**self._search_state(), "best_estimator": self.best_estimator_._get_state()}
 
-    def _described(self) -> dict[str, Any]:
-        return {**self._search_document(), "best_estimator": self.best_estimator_.to_dict()}
+    def _set_fitted_state(self, fields: Fields) -> None:
+        results = fields.part("results")
+        names = results.words("name", MAX_CANDIDATES)
+        self.results_ = {
+            "name": np.array(names),
+            **{column: results.numbers(column, len(names)) for column in ("tpr", "tpr_spread", "auc", "seconds")},
+        }
+        self.best_name_ = fields.word("best_name", names)
+        self.open_set_ = fields.flag("open_set")
+        self.fpr_ = fields.number("fpr", 0.0)
+        self.best_estimator_ = model_from_state(fields.part("best_estimator"), CHOSEN)
+        if self.best_estimator_.n_features_in_ != self.n_features_in_:
+            raise fields.fail("best_estimator", "must have as many features as the model")
 
-    def _search_document(self) -> dict[str, Any]:
+    def _summary(self) -> dict[str, Any]:
+        return {**self._search_state(), "best_estimator": self.best_estimator_.to_dict()}
+
+    def _search_state(self) -> dict[str, Any]:
         """What was tried, and what was found."""
         return {
             "results": {name: column.tolist() for name, column in self.results_.items()},
@@ -304,17 +325,17 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             "fpr": self.fpr_,
         }
 
-    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
-        return self.best_estimator_._ready(points)
+    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
+        return self.best_estimator_._prepare(samples)
 
-    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         return self.best_estimator_._score_pairs(pairs)
 
-    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
-        return self.best_estimator_._mean_of_cells()
+    def _leaf_values(self) -> LeafValues | None:
+        return self.best_estimator_._leaf_values()
 
-    def _greatest_score(self) -> float:
-        return self.best_estimator_._greatest_score()
+    def _max_score(self) -> float:
+        return self.best_estimator_._max_score()
 
     @available_if(_best_has("explain_pair"))
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
@@ -342,7 +363,7 @@ def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Genera
     if n <= SEARCH_POINTS:
         return np.arange(n)
     n_classes = int(classes.max()) + 1
-    if open_set and n_classes > MOST_CLOSED_CLASSES:
+    if open_set and n_classes > MAX_CLOSED_CLASSES:
         order = rng.permutation(n_classes)
         sizes = np.bincount(classes)[order]
         kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), SEARCH_POINTS)))]
@@ -352,14 +373,14 @@ def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Genera
 
 def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
     """A sampler of some of the points as if there were no others."""
-    return PairSampler(source.classes[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
+    return PairSampler(source.labels[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
 
 
 def _held_out_roc(
-    candidate: Similarity, points: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
+    candidate: Similarity, samples: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
 ) -> tuple[Any, int]:
     """The curve of a candidate on pairs of points it did not see, and how many different pairs there are."""
     known = _sampler_of(source, np.flatnonzero(seen))
-    candidate.fit(points[seen], known.classes, never_pair=known.never_pair)
+    candidate.fit(samples[seen], known.labels, never_pair=known.never_pair)
     numbers = np.column_stack([pairs.first, pairs.second])
-    return candidate._roc_on(points, pairs.same, numbers), len(pairs) - pairs.n_same
+    return candidate._roc_on(samples, pairs.same, numbers), len(pairs) - pairs.n_same

@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.validation import check_choice, check_n_jobs
+from simtree.io._fields import Fields
+from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
-from simtree.models._part_files import representation_document
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
-from simtree.representation._applied import fit_representation, represent
+from simtree.models._represented import RepresentedMixin
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
+from simtree.pairs._inputs import check_training
 
 # Sign that makes larger mean more alike, and the greatest score there is.
 METRICS = {"cosine": (1.0, 1.0), "euclidean": (-1.0, 0.0), "manhattan": (-1.0, 0.0)}
 
 
-class DistanceSimilarity(Similarity):
+@register(MODEL)
+class DistanceSimilarity(RepresentedMixin, Similarity):
     """A distance or an angle of points as a similarity: what a learned similarity has to beat.
 
     Parameters
@@ -49,7 +52,6 @@ class DistanceSimilarity(Similarity):
     array([-3. , -0.5])
     """
 
-    representation_: Any
     _pair_map: CoordinateSet
 
     def __init__(
@@ -77,27 +79,30 @@ class DistanceSimilarity(Similarity):
         -------
         self
         """
-        with self._all_or_nothing(), announced_compilation():
+        with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs, never_pair)
-            self.representation_, ready = fit_representation(self.representation, points, source)
-            self._pair_map = CoordinateSet((self.metric,), ready.shape[1])
-            self.threshold_ = youden_threshold(self._roc_of(ready, source))
+            samples, source = check_training(self, X, y, pairs, never_pair)
+            prepared = self._fit_representation(samples, source)
+            self._pair_map = CoordinateSet((self.metric,), prepared.shape[1])
+            self.threshold_ = youden_threshold(self._roc_of(prepared, source))
         return self
 
     def _check_parameters(self) -> None:
         check_choice("metric", self.metric, METRICS)
         check_n_jobs(self.n_jobs)
 
-    def _fitted_document(self) -> dict[str, Any]:
-        return {"representation": representation_document(self.representation_)}
+    def _get_fitted_state(self) -> dict[str, Any]:
+        return {"representation": self._get_representation_state()}
 
-    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
-        return points if self.representation_ is None or not len(points) else represent(self.representation_, points)
+    def _set_fitted_state(self, fields: Fields) -> None:
+        self._pair_map = CoordinateSet((self.metric,), self._set_representation_state(fields))
 
-    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
+        return self._represent(samples)
+
+    def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         sign, _ = METRICS[self.metric]
         return np.asarray(sign * self._pair_map.complete(pairs).whole[:, 0])
 
-    def _greatest_score(self) -> float:
+    def _max_score(self) -> float:
         return METRICS[self.metric][1]

@@ -14,25 +14,30 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree._utils.validation import check_choice, check_integer, n_to_draw
-from simtree.growing._bagging import Bag, Task, out_of_bag_values
+from simtree.growing._bagging import TreeTask, out_of_bag_values
+from simtree.io._fields import Fields
+from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, roc_curve, youden_threshold
+from simtree.models._base import LeafValues
 from simtree.models._tree import TreeLearner
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import RANDOM
-from simtree.pairs._sampling import IndexPairs, PairSampler
-from simtree.representation._applied import fit_representation
+from simtree.pairs._inputs import check_pairs, check_training
+from simtree.pairs._sampling import IndexPairs, PairSource
 from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._rank_tree import RankTree
-from simtree.trees._tree_files import roc_document
 
 # Pairs that all trees look at before the next ones: their rows stay near, and many of them meet at a test.
-FEW = 4096
+SMALL_BLOCK = 4096
 # Pairs that the training curve and the out-of-bag curve are made of.
 TRAINING_SAMPLE = 20_000
 OOB_PAIRS = 200_000
+# More seeds in a model file are taken for damage.
+MAX_SEEDS = 1 << 4
 
 
+@register(MODEL)
 class SimilarityForest(CallbackSupportMixin, TreeLearner):
     """A similarity of two points, learned as a forest of ranking trees (Ranking Forest).
 
@@ -55,7 +60,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     max_samples : int, float or None, default=None
         How many observations (float: which share) are drawn with replacement for a bag; None draws as many as there are. A bag
         is the set of those drawn: copies never pair.
-    bag : {"points", "classes"}, default="points"
+    bag : {"samples", "classes"}, default="samples"
         What is drawn: points, or whole classes. Out-of-bag figures of the first are honest for other points of the classes
         seen in training, those of the second for classes never seen.
     oob_score : bool, default=False
@@ -122,7 +127,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         aggregation: str = "llr",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
-        bag: str = "points",
+        bag: str = "samples",
         oob_score: bool = False,
         representation: Any = None,
         coordinates: Sequence[str] | None = None,
@@ -198,17 +203,17 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         -------
         self
         """
-        with self._all_or_nothing(), announced_compilation():
+        with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs, never_pair)
-            bag = self._bag(points, source, groups, pairs)
+            samples, source = check_training(self, X, y, pairs, never_pair)
+            units, n_drawn = self._bags(samples, source, groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
                 raise ValueError(
                     f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
                     "with warm_start=True it can only grow."
                 )
-            if (trees and (self.refill or self.refilled_)) or (self.refill and not isinstance(source, PairSampler)):
+            if (trees and (self.refill or self.refilled_)) or (self.refill and source.labels is None):
                 raise ValueError(
                     "refill=True draws pairs of labelled points that the first trees find hard; "
                     "set refill=False with given pairs, and to go on with warm_start."
@@ -219,17 +224,17 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-            self.representation_, points = fit_representation(self.representation, points, source)
+            samples = self._fit_representation(samples, source)
             rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
-            recipe = self._recipe(points, source, rng, trees[0].pair_map.directions if trees else None)
-            points = recipe.pair_map.extend(points)
-            tasks = [Task(recipe, bag, self._entropy, number) for number in range(self.n_estimators)]
-            grown = self._grow(tasks[len(trees) :], points, source)
+            params = self._growth_params(samples, source, rng, trees[0].pair_map.directions if trees else None)
+            samples = params.pair_map.extend(samples)
+            tasks = [TreeTask(params, units, n_drawn, self._entropy, number) for number in range(self.n_estimators)]
+            grown = self._grow(tasks[len(trees) :], samples, source)
             trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
             self.trees_ = trees
             self.refilled_ = self.refill
-            self.max_depth_ = recipe.limits.max_depth
-            self._evaluate(points, source, tasks)
+            self.max_depth_ = params.max_depth
+            self._evaluate(samples, source, tasks)
         return self
 
     @property
@@ -245,46 +250,59 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
         """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
-        checked = self._check_pairs(pairs, X)
-        return np.column_stack([tree.apply(checked) for tree in self.trees_])
+        check_is_fitted(self)
+        samples, first, second = check_pairs(self, pairs, X)
+        prepared = self._prepare(samples)
+        return np.column_stack([tree.apply(SamplePairs(prepared, prepared, first, second)) for tree in self.trees_])
 
-    def _fitted_document(self) -> dict[str, Any]:
+    def _get_fitted_state(self) -> dict[str, Any]:
         return {
-            **self._trees_document(),
+            **self._get_trees_state(),
             "refilled": self.refilled_,
             "entropy": self._entropy,
-            "training_roc": roc_document(self._training_roc),
-            "oob_roc": roc_document(self.oob_roc_) if hasattr(self, "oob_roc_") else None,
+            "training_roc": self._training_roc._get_state(),
+            "oob_roc": self.oob_roc_._get_state() if hasattr(self, "oob_roc_") else None,
         }
 
-    def _described(self) -> dict[str, Any]:
+    def _set_fitted_state(self, fields: Fields) -> None:
+        self.trees_ = self._set_trees_state(fields)
+        self.refilled_ = fields.flag("refilled")
+        entropy = fields.items("entropy", MAX_SEEDS)
+        if not all(type(number) is int and 0 <= number < 1 << 32 for number in entropy):
+            raise fields.fail("entropy", "must be integers")
+        self._entropy = tuple(entropy)
+        self._training_roc = Roc._from_state(fields.part("training_roc"))
+        if fields.has("oob_roc"):
+            self.oob_roc_ = Roc._from_state(fields.part("oob_roc"))
+            self.oob_score_ = self.oob_roc_.auc()
+
+    def _summary(self) -> dict[str, Any]:
         names = self._names(None)
         return {"trees": [rules.to_dict(tree, names) for tree in self.trees_]}
 
     def _trees(self) -> list[RankTree]:
         return self.trees_
 
-    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+    def _leaf_values(self) -> LeafValues | None:
+        """Return trees and values of their cells, scaled so that their mean is the sum of the averages of the stages."""
         if self.aggregation == "median_rank":
-            raise ValueError("aggregation='median_rank': a median is no sum over trees; explain with another aggregation.")
-        return self.trees_, self._values()
+            return None
+        said, n = self._cell_values(), len(self.trees_)
+        return self.trees_, [values * (n / len(said[stage])) for stage in self._stages() for values in said[stage]]
 
-    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
-        return None if self.aggregation == "median_rank" else super()._mean_of_cells()
-
-    def _grow(self, tasks: list[Task], points: NDArray[Any], source: IndexPairs | PairSampler) -> Iterator[RankTree]:
+    def _grow(self, tasks: list[TreeTask], samples: NDArray[Any], source: PairSource) -> Iterator[RankTree]:
         """The trees in order; with refill the second half of them on pairs that the first half finds hard."""
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         n_first = -(-len(tasks) // 2) if self.refill else len(tasks)
         first = []
-        for tree in parallel(delayed(task.grow)(points, source) for task in tasks[:n_first]):
+        for tree in parallel(delayed(task.grow)(samples, source) for task in tasks[:n_first]):
             first.append(tree)
             yield tree
-        if self.refill and isinstance(source, PairSampler):
-            hard = self._hard_pairs(first, points, source, tasks[0])
-            yield from parallel(delayed(task.grow)(points, source, hard) for task in tasks[n_first:])
+        if self.refill:
+            hard = self._hard_pairs(first, samples, source, tasks[0])
+            yield from parallel(delayed(task.grow)(samples, source, hard) for task in tasks[n_first:])
 
-    def _hard_pairs(self, trees: list[RankTree], points: NDArray[Any], source: PairSampler, task: Task) -> IndexPairs:
+    def _hard_pairs(self, trees: list[RankTree], samples: NDArray[Any], source: PairSource, task: TreeTask) -> IndexPairs:
         """Fresh pairs whose score, by some trees, is that of the most similar different pairs.
 
         What is easy was learned already; among what is left both kinds of pair are about as many.
@@ -293,12 +311,12 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         n_pairs = source.n_pairs if self.n_pairs is None else self.n_pairs
         budget = 20 * n_pairs if self.refill_budget is None else self.refill_budget
         rng = np.random.default_rng(np.random.SeedSequence(self._entropy))
-        candidates = source.draw(
-            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.recipe.same_weighting
+        candidates = source.sample(
+            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.params.same_weighting
         )
         values = [tree.llr for tree in trees]
-        pairs = PointPairs(points, points, candidates.first, candidates.second)
-        scores = self._fill_blocks(lambda part: mean_values(trees, values, part), pairs)
+        pairs = SamplePairs(samples, samples, candidates.first, candidates.second)
+        scores = self._map_blocks(lambda rows: mean_values(trees, values, pairs.take(rows)), pairs.n_pairs)
         least = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # of a copy: memory peaks here
         hard = candidates.take(scores >= least)
         if not hard.has_both_kinds:
@@ -313,21 +331,16 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         half = -(-len(self.trees_) // 2)
         return [slice(0, half), slice(half, None)] if self.refilled_ and len(self.trees_) > 1 else [slice(None)]
 
-    def _said(self) -> list[NDArray[np.float64]]:
-        """What each tree says of a pair, by cell."""
+    def _cell_values(self) -> list[NDArray[np.float64]]:
+        """Return what each tree says of a pair, by cell."""
         return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
 
-    def _values(self) -> list[NDArray[np.float64]]:
-        """The same, so scaled that the mean over all trees is the sum of the averages of the stages."""
-        said, n = self._said(), len(self.trees_)
-        return [of_cells * (n / len(said[stage])) for stage in self._stages() for of_cells in said[stage]]
-
-    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
-        values = self._values()
-        if self.aggregation != "median_rank":
-            return mean_values(self.trees_, values, pairs)
-        scores = np.empty(pairs.n_pairs)
-        for rows in few_at_a_time(pairs.n_pairs):
+    def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
+        leaf_values = self._leaf_values()
+        if leaf_values is not None:
+            return mean_values(*leaf_values, pairs)
+        values, scores = self._cell_values(), np.empty(pairs.n_pairs)
+        for rows in iter_blocks(pairs.n_pairs):
             said = np.zeros((len(self.trees_), len(scores[rows])))
             part = self.trees_[0].pair_map.complete(pairs.take(rows))
             for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
@@ -335,15 +348,17 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             scores[rows] = np.median(said, axis=0)
         return scores
 
-    def _greatest_score(self) -> float:
-        best = [of_cells.max() for of_cells in self._values()]
-        return float(np.median(best) if self.aggregation == "median_rank" else np.sum(best) / len(best))
+    def _max_score(self) -> float:
+        leaf_values = self._leaf_values()
+        if leaf_values is None:
+            return float(np.median([values.max() for values in self._cell_values()]))
+        return float(np.sum([values.max() for values in leaf_values[1]]) / len(self.trees_))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_integer("n_estimators", self.n_estimators, 1)
         check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
-        check_choice("bag", self.bag, ("points", "classes"))
+        check_choice("bag", self.bag, ("samples", "classes"))
         if self.refill_budget is not None:
             check_integer("refill_budget", self.refill_budget, 2)
         if self.refill and self.aggregation != "llr":
@@ -358,40 +373,39 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
 
-    def _bag(
-        self, points: NDArray[Any], source: IndexPairs | PairSampler, groups: ArrayLike | None, pairs: ArrayLike | None
-    ) -> Bag:
-        """How bags are drawn from these data."""
+    def _bags(
+        self, samples: NDArray[Any], source: PairSource, groups: ArrayLike | None, pairs: ArrayLike | None
+    ) -> tuple[NDArray[np.int64] | None, int | None]:
+        """Return the unit of each sample (None: given pairs are drawn themselves) and how many are drawn for a bag."""
         classes = self.bag == "classes"
         units: NDArray[np.int64] | None = None
-        # Otherwise given pairs are drawn themselves: it need not be known which of their points are the same.
-        if groups is not None or isinstance(source, PairSampler) or classes or self.oob_score:
+        # Otherwise given pairs are drawn themselves: it need not be known which of their samples are the same.
+        if groups is not None or source.labels is not None or classes or self.oob_score:
             why = "bag='classes'" if classes else "oob_score=True"
-            units = self._units(points, source, groups, pairs, whole_classes=classes, why=why)
-        total = len(source) if units is None and isinstance(source, IndexPairs) else 1 + int(np.max(np.asarray(units)))
-        return Bag(units, n_to_draw("max_samples", self.max_samples, total) if self.bootstrap else None)
+            units = self._units(samples, source, groups, pairs, whole_classes=classes, why=why)
+        n_units = source.n_observations if units is None else 1 + int(units.max())
+        return units, n_to_draw("max_samples", self.max_samples, n_units) if self.bootstrap else None
 
-    def _evaluate(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> None:
+    def _evaluate(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> None:
         """Curves and threshold of the grown forest."""
         rng = np.random.default_rng(0)
-        sample = source.draw(TRAINING_SAMPLE, rng) if isinstance(source, PairSampler) else source.some(TRAINING_SAMPLE, rng)
-        scores = self._score_blocks(PointPairs(points, points, sample.first, sample.second))
-        self._training_roc = roc_curve(scores, sample.same)
+        index = source.subsample(TRAINING_SAMPLE, rng)
+        self._training_roc = roc_curve(self._scorer(samples)(index.first, index.second), index.same)
         if self.oob_score:
-            self.oob_roc_ = self._out_of_bag_roc(points, source, tasks)
+            self.oob_roc_ = self._out_of_bag_roc(samples, source, tasks)
             self.oob_score_ = self.oob_roc_.auc()
         self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
 
-    def _out_of_bag_roc(self, points: NDArray[Any], source: IndexPairs | PairSampler, tasks: list[Task]) -> Roc:
+    def _out_of_bag_roc(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> Roc:
         """Curve of pairs scored by the trees that saw neither unit of them."""
         rng = np.random.default_rng(1)
-        index = source.draw(OOB_PAIRS, rng) if isinstance(source, PairSampler) else source.some(OOB_PAIRS, rng)
-        bags, values = [task.in_bag(source) for task in tasks], self._said()
+        index = source.subsample(OOB_PAIRS, rng)
+        bags, values = [task.in_bag(source) for task in tasks], self._cell_values()
         average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
         stages = self._stages()
         scores = np.full(len(index), np.nan)
-        for rows in few_at_a_time(len(index)):
-            pairs = PointPairs(points, points, index.first[rows], index.second[rows])
+        for rows in iter_blocks(len(index)):
+            pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
             said = out_of_bag_values(self.trees_, values, bags, pairs)
             parts = [said[stage] for stage in stages]
             left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
@@ -405,15 +419,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         return roc_curve(scores[known], index.same[known])
 
 
-def few_at_a_time(n: int) -> Iterator[slice]:
+def iter_blocks(n: int) -> Iterator[slice]:
     """Blocks of a range, so small that the rows of a block of pairs stay in cache while all trees look at them."""
-    return (slice(start, min(start + FEW, n)) for start in range(0, n, FEW))
+    return (slice(start, min(start + SMALL_BLOCK, n)) for start in range(0, n, SMALL_BLOCK))
 
 
-def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: PointPairs) -> NDArray[np.float64]:
+def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: SamplePairs) -> NDArray[np.float64]:
     """Mean over trees of the values of the terminal cells of each pair."""
     total = np.zeros(pairs.n_pairs)
-    for rows in few_at_a_time(pairs.n_pairs):
+    for rows in iter_blocks(pairs.n_pairs):
         part = trees[0].pair_map.complete(pairs.take(rows))
         for tree, of_cells in zip(trees, values, strict=True):
             tree.add_values(part, of_cells, total[rows])

@@ -1,8 +1,8 @@
 """The rows of a gallery that are most alike to each of some queries: 1:N search.
 
-The gallery is looked at in parts, by several threads if wanted. `BestRows` keeps the best rows found so far; which part comes
+The gallery is looked at in parts, by several threads if wanted. `TopK` keeps the best rows found so far; which part comes
 first changes what has to be computed, never the result. Where the score is a mean of cell values of trees with axis regions,
-`Shortcut` leaves most of the work undone (see `simtree._kernels.nearest`); otherwise `Scan` scores every pair.
+`BoundedSearch` leaves most of the work undone (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simtree._kernels import nearest as kernels
 from simtree._kernels.coordinates import WHOLE
 from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
 from simtree._kernels.route import Nodes
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._rank_tree import RankTree
 
 # Pairs of a query and a row that are scored at one time.
@@ -38,7 +38,7 @@ SAMPLE_SHARE, SAMPLE_SIZES = 200, (250, 2000)
 # Rows that the grid of codes is made from.
 GRID_ROWS = 500
 
-PairScore = Callable[[PointPairs], NDArray[np.float64]]
+PairScore = Callable[[SamplePairs], NDArray[np.float64]]
 Values = NDArray[np.float64]
 
 
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     rows: slice
 
 
-class BestRows:
+class TopK:
     """The k best rows found so far for each query: a higher score first, among equals the smaller row number.
 
     Parameters
@@ -68,7 +68,7 @@ class BestRows:
 
     Examples
     --------
-    >>> best = BestRows(n_queries=1, k=2, min_score=0.0)
+    >>> best = TopK(n_queries=1, k=2, min_score=0.0)
     >>> best.offer(0, np.array([0.5, 0.5, -1.0, 0.75]), np.array([7, 3, 2, 9]))
     >>> best.rows, best.needed
     (array([[9, 3]]), array([0.5]))
@@ -107,7 +107,7 @@ def plan_search(
     number: int,
     score: PairScore,
     mean: tuple[list[RankTree], list[Values]] | None,
-    best: BestRows,
+    best: TopK,
     n_threads: int,
 ) -> tuple[Callable[[Part], None], list[Part]]:
     """What to do, and the parts to do it for, in any order, until ``best`` holds the best rows.
@@ -122,14 +122,14 @@ def plan_search(
         Gives the scores of pairs.
     mean : tuple of trees and of the values of their cells, or None
         What the score is the mean of, if it is.
-    best : BestRows
+    best : TopK
         Where the result is put.
     n_threads : int
         How many parts at least, if it can be.
     """
     n_pairs = len(queries) * len(gallery)
     plain = mean is None or n_pairs < FEW_PAIRS or any(tree.regions for tree in mean[0])
-    search = Scan(score) if mean is None or plain else Shortcut(*mean, queries, gallery)
+    search = BruteForceSearch(score) if mean is None or plain else BoundedSearch(*mean, queries, gallery)
 
     def work(part: Part) -> None:
         search(queries, gallery, part, number, best)
@@ -143,7 +143,7 @@ def plan_search(
 
 
 @dataclass(frozen=True)
-class Scan:
+class BruteForceSearch:
     """Search by scoring every pair.
 
     Parameters
@@ -158,16 +158,16 @@ class Scan:
         """Most queries and rows of a part: their pairs fit a block."""
         return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: TopK) -> None:
         """Offer all rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
         numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
         rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
-        pairs = PointPairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
+        pairs = SamplePairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
         for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
             best.offer(query, scores, number + rows.astype(np.int64))
 
 
-class Shortcut:
+class BoundedSearch:
     """Search where the score is the mean over trees of the value of the cell, and all regions are axis regions.
 
     Parameters
@@ -202,10 +202,10 @@ class Shortcut:
         waiting = 2 * kernels.STRIDE * (self.n_columns + len(self.trees.root))
         return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // self.n_columns)
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: BestRows) -> None:
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: TopK) -> None:
         """Offer the best rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
         needed = best.needed[part.queries].copy()
-        found = BestRows(len(needed), best.k, -np.inf)
+        found = TopK(len(needed), best.k, -np.inf)
         work = np.zeros_like(self.work)
         kernels.search_rows(
             queries[part.queries],
@@ -237,7 +237,7 @@ def _pieces(n: int, n_pieces: int) -> list[slice]:
 def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
     """A grid for the codes of a gallery, from some of its rows: others may lie beyond it, and get the first or last code."""
     some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
-    pairs = PointPairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
+    pairs = SamplePairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
     columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
     low, high = columns.min(axis=0), columns.max(axis=0)
     with np.errstate(over="ignore"):

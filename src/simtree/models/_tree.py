@@ -16,29 +16,29 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
-from simtree.growing._grower import Limits, Recipe
+from simtree.growing._grower import GrowthParams
+from simtree.io._fields import MAX_COUNT, Fields
+from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
-from simtree.models._base import Similarity
-from simtree.models._part_files import representation_document
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, PointPairs
-from simtree.pairs._directions import MOST_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
-from simtree.pairs._inputs import group_numbers
-from simtree.pairs._sampling import IndexPairs, PairSampler, check_drawing
-from simtree.representation._applied import fit_representation, represent, represented_names
+from simtree.models._base import LeafValues, Similarity
+from simtree.models._represented import RepresentedMixin
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
+from simtree.pairs._directions import MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
+from simtree.pairs._inputs import check_pairs, check_training
+from simtree.pairs._labels import encode_groups
+from simtree.pairs._sampling import PairSource, check_drawing
+from simtree.representation._applied import represented_names
 from simtree.splitters import BY_NAME, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._explanation import Explanation, explain
 from simtree.trees._pruning import PruningPath, prune, pruning_path
-from simtree.trees._rank_tree import RankTree
-from simtree.trees._tree_files import trees_document
+from simtree.trees._rank_tree import MAX_DEPTH, RankTree
 
-# Beyond this depth different cells get the same score in float64.
-DEEPEST = 52
 # Pairs that discriminant directions are computed from.
 DIRECTION_PAIRS = 100_000
 
 
-class TreeLearner(Similarity):
+class TreeLearner(RepresentedMixin, Similarity):
     """What the tree and the forest have in common: parameters of a tree, their checks, and names of features."""
 
     max_depth: int | str
@@ -56,51 +56,49 @@ class TreeLearner(Similarity):
     max_features: int | float | None
     max_bins: int | None
     max_depth_: int
-    representation_: Any
 
-    def _recipe(
+    def _growth_params(
         self,
-        points: NDArray[Any],
-        source: IndexPairs | PairSampler,
+        samples: NDArray[Any],
+        source: PairSource,
         rng: np.random.Generator,
         directions: NDArray[np.float64] | None = None,
-    ) -> Recipe:
+    ) -> GrowthParams:
         """The checked parameters of a tree on these (represented) data; ``rng`` is for directions that are not known yet."""
         splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
         kinds = tuple(splitter.default_coordinates if self.coordinates is None else self.coordinates)
-        n_features = points.shape[1]
+        n_features = samples.shape[1]
         if directions is None:
-            directions = self._find_directions(points, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
+            directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
         pair_map = CoordinateSet(kinds, n_features, directions)
         splitter.check(pair_map)
-        n_to_draw("max_features", self.max_features, pair_map.n_columns)
-        depth = self._depth(len(points) if isinstance(source, PairSampler) else len(source))
-        return Recipe(
+        return GrowthParams(
             splitter=splitter,
             pair_map=pair_map,
-            limits=Limits(depth, self.min_pairs_split, self.min_pairs_leaf, self.focus_fpr),
-            max_features=self.max_features,
+            max_depth=self._depth(source.n_observations),
+            min_pairs_split=self.min_pairs_split,
+            min_pairs_leaf=self.min_pairs_leaf,
+            n_columns=n_to_draw("max_features", self.max_features, pair_map.n_columns),
+            focus_fpr=self.focus_fpr,
             max_bins=self.max_bins,
             n_pairs=self.n_pairs,
             positive_fraction=self.positive_fraction,
             same_weighting=self.same_weighting,
         )
 
-    def _find_directions(
-        self, points: NDArray[Any], source: IndexPairs | PairSampler, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
         """The directions of oblique coordinates."""
         ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
-        n_features = points.shape[1]
+        n_features = samples.shape[1]
         found = []
         for way in ways:
             if way == RANDOM:
                 n = max(1, n_features - 1) if self.n_directions is None else int(self.n_directions)
                 found.append(random_directions(n, n_features, rng))
             else:
-                n = MOST_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
-                drawn = source.draw(DIRECTION_PAIRS, rng, positive_fraction=0.5) if isinstance(source, PairSampler) else source
-                pairs = PointPairs(points, points, drawn.first, drawn.second)
+                n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
+                drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5)
+                pairs = SamplePairs(samples, samples, drawn.first, drawn.second)
                 found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
         return np.concatenate(found)
 
@@ -122,8 +120,8 @@ class TreeLearner(Similarity):
     def _check_parameters(self) -> None:
         if self.max_depth != "sqrt_log":
             if isinstance(self.max_depth, str):
-                raise ValueError(f"max_depth={self.max_depth!r} is unknown; give an int from 1 to {DEEPEST} or 'sqrt_log'.")
-            check_integer("max_depth", self.max_depth, 1, DEEPEST)
+                raise ValueError(f"max_depth={self.max_depth!r} is unknown; give an int from 1 to {MAX_DEPTH} or 'sqrt_log'.")
+            check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
         if isinstance(self.splitter, str):
             check_choice("splitter", self.splitter, BY_NAME)
         elif not isinstance(self.splitter, Splitter):
@@ -161,9 +159,13 @@ class TreeLearner(Similarity):
         feature_names : sequence of str, optional
             Names of the features; by default those of the data frame that was fitted, or x0, x1, ...
         """
-        pair = self._check_pairs(np.array([[x, x2]], dtype=np.float64), None)
-        trees, values = self._trees_and_values()
-        return explain(trees, values, pair, self._names(feature_names))
+        check_is_fitted(self)
+        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=np.float64), None)
+        prepared = self._prepare(samples)
+        leaf_values = self._leaf_values()
+        if leaf_values is None:
+            raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
+        return explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -177,18 +179,27 @@ class TreeLearner(Similarity):
     def _trees(self) -> list[RankTree]:
         """The grown trees."""
 
-    def _trees_document(self) -> dict[str, Any]:
-        """What is written of the trees and of what comes before them."""
+    def _get_trees_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the trees and of what comes before them."""
         return {
-            "representation": representation_document(self.representation_),
+            "representation": self._get_representation_state(),
             "max_depth": self.max_depth_,
-            "trees": trees_document(self._trees()),
+            "trees": RankTree._get_state(self._trees()),
         }
+
+    def _set_trees_state(self, fields: Fields) -> list[RankTree]:
+        """Read the representation and the depth; return the trees."""
+        n_features = self._set_representation_state(fields)
+        self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
+        trees = RankTree._from_state(fields.part("trees"))
+        if trees[0].pair_map.n_features != n_features:
+            raise fields.fail("trees", f"must be of samples with {n_features:,} features")
+        return trees
 
     def _units(
         self,
-        points: NDArray[Any],
-        source: IndexPairs | PairSampler,
+        samples: NDArray[Any],
+        source: PairSource,
         groups: ArrayLike | None,
         pairs: ArrayLike | None,
         *,
@@ -197,20 +208,13 @@ class TreeLearner(Similarity):
     ) -> NDArray[np.int64]:
         """What bags and folds are made of, as a number for each point; ``why`` names the parameter that needs it."""
         if groups is not None:
-            return group_numbers(groups, len(points))
-        if isinstance(source, PairSampler):
-            return source.classes if whole_classes else np.arange(len(points))
+            return encode_groups(groups, len(samples))
+        if source.labels is not None:
+            return source.labels if whole_classes else np.arange(len(samples))
         if pairs is None or whole_classes:
             rest = "." if whole_classes else ", or row numbers of X as pairs."
             raise ValueError(f"{why} needs to know which points are the same: give groups{rest}")
-        return np.arange(len(points))
-
-    @abstractmethod
-    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
-        """Trees, and the values of their cells, whose mean is the score."""
-
-    def _mean_of_cells(self) -> tuple[list[RankTree], list[NDArray[np.float64]]] | None:
-        return self._trees_and_values()
+        return np.arange(len(samples))
 
     def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
         """Feature names as given, or as seen in fit; their number is checked."""
@@ -219,13 +223,12 @@ class TreeLearner(Similarity):
             raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
         return names if self.representation_ is None else represented_names(self.representation_, names)
 
-    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         pair_map = self._trees()[0].pair_map
-        if not len(points):  # which scikit-learn's transformers refuse
-            return np.empty((0, pair_map.n_columns))
-        return pair_map.extend(points if self.representation_ is None else represent(self.representation_, points))
+        return pair_map.extend(self._represent(samples)) if len(samples) else np.empty((0, pair_map.n_columns))
 
 
+@register(MODEL)
 class SimilarityTree(TreeLearner):
     """A similarity of two points, learned as a ranking tree over pairs (the paper's Similarity TreeRank).
 
@@ -391,23 +394,23 @@ class SimilarityTree(TreeLearner):
         -------
         self
         """
-        with self._all_or_nothing(), announced_compilation():
+        with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs, never_pair)
+            samples, source = check_training(self, X, y, pairs, never_pair)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-            self.representation_, points = fit_representation(self.representation, points, source)
-            recipe = self._recipe(points, source, rng)
-            points = recipe.pair_map.extend(points)
-            index = recipe.draw(source, rng)
-            grown = recipe.grow(points, index, rng, n_jobs=self.n_jobs)
+            samples = self._fit_representation(samples, source)
+            params = self._growth_params(samples, source, rng)
+            samples = params.pair_map.extend(samples)
+            index = params.sample(source, rng)
+            grown = params.grow(samples, index, rng, n_jobs=self.n_jobs)
             self.prune_penalty_ = float(self.prune_penalty)
             self._whole_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
             if self._whole_path is not None and self.prune == "cv":
-                units = self._units(points, source, groups, pairs, whole_classes=self.open_set, why="prune='cv'")
+                units = self._units(samples, source, groups, pairs, whole_classes=self.open_set, why="prune='cv'")
                 folds = fold_numbers(units, source, self.cv, rng)
-                self.prune_penalty_ = choose_penalty(recipe, points, source, folds, self._whole_path, rng, n_jobs=self.n_jobs)
+                self.prune_penalty_ = choose_penalty(params, samples, source, folds, self._whole_path, rng, n_jobs=self.n_jobs)
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown
-            self.max_depth_ = recipe.limits.max_depth
+            self.max_depth_ = params.max_depth
             self.n_pairs_ = len(index)
             self.threshold_ = youden_threshold(self.tree_.roc)
         return self
@@ -431,8 +434,10 @@ class SimilarityTree(TreeLearner):
 
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
         """The terminal cell of each pair, as a row number of ``tree_.cells``; takes what `pair_score` takes."""
-        checked = self._check_pairs(pairs, X)
-        return self.tree_.apply(checked)
+        check_is_fitted(self)
+        samples, first, second = check_pairs(self, pairs, X)
+        prepared = self._prepare(samples)
+        return self.tree_.apply(SamplePairs(prepared, prepared, first, second))
 
     def export_text(self, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3) -> str:
         """The tree as rules: counts, FPR and TPR of each cell, and how it is split.
@@ -456,26 +461,35 @@ class SimilarityTree(TreeLearner):
         check_real("prune_penalty", self.prune_penalty, 0.0, 1.0)
         check_integer("cv", self.cv, 2)
 
-    def _fitted_document(self) -> dict[str, Any]:
+    def _get_fitted_state(self) -> dict[str, Any]:
         path = self._whole_path
         return {
-            **self._trees_document(),
+            **self._get_trees_state(),
             "n_pairs": self.n_pairs_,
             "prune_penalty": self.prune_penalty_,
-            "pruning_path": None if path is None else path._asdict(),
+            "pruning_path": None if path is None else path._get_state(),
         }
 
-    def _described(self) -> dict[str, Any]:
+    def _set_fitted_state(self, fields: Fields) -> None:
+        trees = self._set_trees_state(fields)
+        self.tree_ = trees[0]
+        if len(trees) > 1 or self.tree_.max_depth != self.max_depth_:
+            raise fields.fail("trees", "must be one tree of this max_depth")
+        self.n_pairs_ = fields.integer("n_pairs", 1, MAX_COUNT)
+        self.prune_penalty_ = fields.number("prune_penalty", 0.0, 1.0)
+        self._whole_path = PruningPath._from_state(fields.part("pruning_path")) if fields.has("pruning_path") else None
+
+    def _summary(self) -> dict[str, Any]:
         return {"tree": rules.to_dict(self.tree_, self._names(None))}
 
     def _trees(self) -> list[RankTree]:
         return [self.tree_]
 
-    def _trees_and_values(self) -> tuple[list[RankTree], list[NDArray[np.float64]]]:
+    def _leaf_values(self) -> LeafValues | None:
         return [self.tree_], [self.tree_.scores]
 
-    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         return self.tree_.score(pairs)
 
-    def _greatest_score(self) -> float:
+    def _max_score(self) -> float:
         return float(2**self.max_depth_)

@@ -12,15 +12,21 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.validation import check_n_jobs
+from simtree.io._fields import Fields
+from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
-from simtree.pairs._coordinates import PointPairs, occurring
-from simtree.pairs._sampling import PairSampler, given_or_drawn
+from simtree.models._persistence import model_from_state
+from simtree.pairs._coordinates import SamplePairs, occurring
+from simtree.pairs._inputs import check_training
 
 # Pairs that scales and the threshold are found on.
 SCALE_PAIRS = 200_000
+# More members in a model file are taken for damage.
+MAX_ESTIMATORS = 1 << 8
 
 
+@register(MODEL)
 class VotingSimilarity(Similarity, _BaseComposition):
     """Several similarities as one: the weighted sum of their scores, each divided by its spread.
 
@@ -97,26 +103,26 @@ class VotingSimilarity(Similarity, _BaseComposition):
         -------
         self
         """
-        with self._all_or_nothing(), announced_compilation():
+        with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
-            points, source = self._check_training(X, y, pairs, never_pair)
+            samples, source = check_training(self, X, y, pairs, never_pair)
             given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
-            if isinstance(source, PairSampler):
+            index = source.sample(SCALE_PAIRS, np.random.default_rng(0))
+            if source.labels is not None:
                 given["never_pair"] = never_pair
-            elif self.preprocessor is not None:  # elsewhere the caller's own, so that names of features arrive
-                given = {"X": points, "y": source.same, "pairs": np.column_stack([source.first, source.second])}
+            elif self.preprocessor is not None:  # elsewhere the caller's own X, so that feature names arrive
+                given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
             self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
-            ready = [member._ready(points) for member in self.estimators_]
+            ready = [member._prepare(samples) for member in self.estimators_]
             self._n_columns = [columns.shape[1] for columns in ready]
-            some = given_or_drawn(source, SCALE_PAIRS)
-            different = some.take(~some.same)
+            different = index.take(~index.same)
             spreads = []
             for member, columns in zip(self.estimators_, ready, strict=True):
-                scores = member._score_blocks(PointPairs(columns, columns, different.first, different.second))
+                scores = member._scorer(columns)(different.first, different.second)
                 spreads.append(float(scores.std()))
             # A member that says the same of all pairs has no say, whatever it is divided by.
             self.scales_ = np.array([spread if spread > 0.0 else 1.0 for spread in spreads])
-            self.threshold_ = youden_threshold(self._roc_of(np.hstack(ready), some))
+            self.threshold_ = youden_threshold(self._roc_of(np.hstack(ready), index))
         return self
 
     def _check_parameters(self) -> None:
@@ -133,34 +139,49 @@ class VotingSimilarity(Similarity, _BaseComposition):
             if weights.shape != (len(names),) or not np.isfinite(weights).all() or (weights <= 0.0).any():
                 raise ValueError(f"weights={self.weights!r} must be {len(names)} positive numbers, one for each of estimators.")
 
-    def _fitted_document(self) -> dict[str, Any]:
+    def _get_fitted_state(self) -> dict[str, Any]:
         members = [
-            {"name": name, "model": member._document()}
+            {"name": name, "model": member._get_state()}
             for (name, _), member in zip(self.estimators, self.estimators_, strict=True)
         ]
         return {"members": members, "scales": self.scales_}
 
-    def _described(self) -> dict[str, Any]:
+    @classmethod
+    def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
+        """Return the members, fitted; the parameter holds clones of them."""
+        parts = fields.parts("members", MAX_ESTIMATORS)
+        return {"estimators": [(part.word("name"), model_from_state(part.part("model"))) for part in parts]}
+
+    def _set_fitted_state(self, fields: Fields) -> None:
+        self.estimators_ = [member for _, member in self.estimators]
+        self.estimators = [(name, clone(member)) for name, member in self.estimators]
+        if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
+            raise fields.fail("members", f"must be of samples with {self.n_features_in_:,} features")
+        self.scales_ = fields.array("scales", "float64", (len(self.estimators_),), low=np.finfo(np.float64).tiny)
+        origin = np.zeros((1, self.n_features_in_))
+        self._n_columns = [member._prepare(origin).shape[1] for member in self.estimators_]
+
+    def _summary(self) -> dict[str, Any]:
         members = {name: member.to_dict() for (name, _), member in zip(self.estimators, self.estimators_, strict=True)}
         return {"scales": self.scales_.tolist(), "members": members}
 
-    def _ready(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         """What each member wants, side by side."""
-        return np.hstack([member._ready(points) for member in self.estimators_])
+        return np.hstack([member._prepare(samples) for member in self.estimators_])
 
-    def _score_pairs(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         total = np.zeros(pairs.n_pairs)
         # A gallery may have many more rows than a block has pairs.
         (A, first), (B, second) = occurring(pairs.A, pairs.first), occurring(pairs.B, pairs.second)
         begin = 0
         for member, n_columns, factor in zip(self.estimators_, self._n_columns, self._factors, strict=True):
             of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_columns]) for rows in (A, B))
-            total += factor * member._score_pairs(PointPairs(of_a, of_b, first, second))
+            total += factor * member._score_pairs(SamplePairs(of_a, of_b, first, second))
             begin += n_columns
         return total
 
-    def _greatest_score(self) -> float:
-        return float(np.dot(self._factors, [member._greatest_score() for member in self.estimators_]))
+    def _max_score(self) -> float:
+        return float(np.dot(self._factors, [member._max_score() for member in self.estimators_]))
 
     @property
     def _factors(self) -> NDArray[np.float64]:

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
-from simtree._kernels.points import fill_products
+from simtree._kernels.samples import fill_products
 
 
 class _PairArrays(NamedTuple):
-    """The arrays of `PointPairs`, in the order in which kernels take them."""
+    """The arrays of `SamplePairs`, in the order in which kernels take them."""
 
     A: NDArray[Any]
     B: NDArray[Any]
@@ -32,7 +32,7 @@ class _PairArrays(NamedTuple):
     whole: NDArray[np.float64]
 
 
-class PointPairs(_PairArrays):
+class SamplePairs(_PairArrays):
     """Pairs with their points: pair p is row ``first[p]`` of A and row ``second[p]`` of B (often A and B are one matrix).
 
     ``whole[p]`` holds its coordinates of all features; it has no columns until `CoordinateSet.complete` fills them in.
@@ -55,9 +55,9 @@ class PointPairs(_PairArrays):
         """Number of pairs."""
         return len(self.first)
 
-    def take(self, rows: NDArray[Any] | slice) -> PointPairs:
+    def take(self, rows: NDArray[Any] | slice) -> SamplePairs:
         """Some of the pairs; points are shared."""
-        return PointPairs(self.A, self.B, self.first[rows], self.second[rows], self.whole[rows])
+        return SamplePairs(self.A, self.B, self.first[rows], self.second[rows], self.whole[rows])
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ WHOLE_KINDS: dict[str, Kind] = {
 OBLIQUE = "oblique"
 OBLIQUE_KINDS = ("abs_diff", "sum")
 KINDS = (*FEATURE_KINDS, *WHOLE_KINDS, OBLIQUE)
+# More features in a model file are taken for damage.
+MAX_FEATURES = 1 << 20
 
 
 class _Block(NamedTuple):
@@ -129,6 +131,25 @@ class CoordinateSet:
 
     def __len__(self) -> int:
         return sum(len(block.columns) for block in self._blocks)
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the coordinates."""
+        directions = self.directions if len(self.directions) else None
+        return {"kinds": self.kinds, "n_features": self.n_features, "directions": directions}
+
+    @classmethod
+    def _from_state(cls, fields: Any) -> Self:
+        """Return the coordinates of a model file."""
+        kinds = fields.words("kinds", len(KINDS))
+        n_features = fields.integer("n_features", 1, MAX_FEATURES)
+        directions = np.empty((0, n_features))
+        if fields.has("directions"):
+            directions = fields.array("directions", "float64", (None, n_features))
+            if not np.abs(directions).max(axis=1).all():
+                raise fields.fail("directions", "must not hold a direction of zeros")
+        if set(kinds) - set(KINDS) or not kinds or len(set(kinds)) < len(kinds) or (OBLIQUE in kinds) != bool(len(directions)):
+            raise fields.fail("kinds", f"must be different words of {', '.join(KINDS)}, the last if there are directions")
+        return cls(tuple(kinds), n_features, directions)
 
     @property
     def n_columns(self) -> int:
@@ -206,42 +227,42 @@ class CoordinateSet:
             for column in block.columns
         ]
 
-    def extend(self, points: NDArray[Any]) -> NDArray[Any]:
+    def extend(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Points with their products with the directions as further columns; the points themselves if there are none."""
         if not len(self.directions):
-            return points
-        return with_products(points, points, self.directions)
+            return samples
+        return with_products(samples, samples, self.directions)
 
-    def complete(self, pairs: PointPairs) -> PointPairs:
+    def complete(self, pairs: SamplePairs) -> SamplePairs:
         """The pairs with their coordinates of the whole pair; as they are if they have them, or none is wanted."""
         if pairs.whole.shape[1] == len(self.whole_kinds):
             return pairs
         whole = np.empty((pairs.n_pairs, len(self.whole_kinds)))
         kernels.fill_whole(*pairs[:4], self.n_features, self.whole_kinds, whole)
-        return PointPairs(*pairs[:4], whole)
+        return SamplePairs(*pairs[:4], whole)
 
-    def plain_values(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Dense ``(n_coordinates, n_pairs)`` matrix of the coordinates as trees compare them."""
         plain = np.empty((len(self), pairs.n_pairs))
         kernels.fill_values(*self.complete(pairs), self.kind_codes, self.columns, plain)
         return plain
 
-    def values(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def values(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Dense ``(n_pairs, n_coordinates)`` matrix of the scaled coordinates (for the pairs of one cell, never for all)."""
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
 
 
-def with_products(rows: NDArray[Any], points: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:
+def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:
     """Rows with the products of their points with directions as last columns; of each row alone, bit for bit."""
-    products = np.empty((len(points), len(directions)))
-    fill_products(points, np.ascontiguousarray(directions.T), products)
+    products = np.empty((len(samples), len(directions)))
+    fill_products(samples, np.ascontiguousarray(directions.T), products)
     return np.hstack([rows, products.astype(rows.dtype)])
 
 
-def occurring(points: NDArray[Any], rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def occurring(samples: NDArray[Any], rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The points that occur among some row numbers, and the numbers they have there."""
     used, numbers = np.unique(rows, return_inverse=True)
-    return points[used], numbers.astype(np.int32)
+    return samples[used], numbers.astype(np.int32)
 
 
 def pair_features(
@@ -268,16 +289,16 @@ def pair_features(
     >>> pair_features([[[0.0], [1.0]]], kinds=["abs_diff", "min"]).round(3)
     array([[0.707, 0.   ]])
     """
-    points = np.asarray(pairs, dtype=np.float64)
-    if points.ndim != 3 or points.shape[1] != 2:
-        raise ValueError(f"pairs has shape {points.shape}; it must be (n_pairs, 2, n_features).")
-    n_pairs, _, n_features = points.shape
+    samples = np.asarray(pairs, dtype=np.float64)
+    if samples.ndim != 3 or samples.shape[1] != 2:
+        raise ValueError(f"pairs has shape {samples.shape}; it must be (n_pairs, 2, n_features).")
+    n_pairs, _, n_features = samples.shape
     w = np.empty((0, n_features)) if directions is None else np.ascontiguousarray(directions, dtype=np.float64)
     if w.ndim != 2 or w.shape[1] != n_features or (OBLIQUE in kinds) != bool(len(w)):
         raise ValueError(
             f"directions has shape {w.shape}; the kind 'oblique' needs (n_directions, {n_features}), and only it needs any."
         )
     pair_map = CoordinateSet(tuple(kinds), n_features, w)
-    flat = pair_map.extend(points.reshape(2 * n_pairs, n_features))
+    flat = pair_map.extend(samples.reshape(2 * n_pairs, n_features))
     first = np.arange(0, 2 * n_pairs, 2, dtype=np.int32)
-    return pair_map.values(PointPairs(flat, flat, first, first + np.int32(1)))
+    return pair_map.values(SamplePairs(flat, flat, first, first + np.int32(1)))

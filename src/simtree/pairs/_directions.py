@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 
 Matrix = NDArray[np.float64]
 
 RANDOM, DISCRIMINANT = "random", "discriminant"
 WAYS = (RANDOM, DISCRIMINANT)
 # Discriminant directions, if their number is not given: more of them carry little but noise.
-MOST_DISCRIMINANT = 40
+MAX_DISCRIMINANT = 40
 # Share of the mean variance of same pairs that is added to all their variances.
 RIDGE = 0.01
 # Pairs whose differences are held at one time.
@@ -30,7 +30,7 @@ def random_directions(n_directions: int, n_features: int, rng: np.random.Generat
     return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
-def difference_scatter(pairs: PointPairs, features: NDArray[np.int64]) -> Matrix:
+def difference_scatter(pairs: SamplePairs, features: NDArray[np.int64]) -> Matrix:
     """Mean of (x - x')(x - x')ᵀ over pairs, of some features."""
     total = np.zeros((len(features), len(features)))
     for start in range(0, pairs.n_pairs, CHUNK):
@@ -42,7 +42,7 @@ def difference_scatter(pairs: PointPairs, features: NDArray[np.int64]) -> Matrix
 
 
 def discriminant_directions(
-    pairs: PointPairs, same: NDArray[np.bool_], n_directions: int, features: NDArray[np.int64]
+    pairs: SamplePairs, same: NDArray[np.bool_], n_directions: int, features: NDArray[np.int64]
 ) -> Matrix:
     """Generalised eigenvectors of the scatter of different pairs against that of same pairs, the greatest first.
 
@@ -53,7 +53,7 @@ def discriminant_directions(
     >>> points = np.array([[0.0, 0.0], [0.0, 5.0], [1.0, 0.0], [1.0, 5.0]])  # the first feature tells classes apart
     >>> i, j = np.array([0, 2, 0, 1], dtype=np.int32), np.array([1, 3, 2, 3], dtype=np.int32)
     >>> same = np.array([True, True, False, False])
-    >>> discriminant_directions(PointPairs(points, points, i, j), same, 1, np.arange(2)).round(3)
+    >>> discriminant_directions(SamplePairs(points, points, i, j), same, 1, np.arange(2)).round(3)
     array([[1., 0.]])
     """
     of_same = difference_scatter(pairs.take(same), features)

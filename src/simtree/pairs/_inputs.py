@@ -1,69 +1,111 @@
-"""The border: what users hand over (arrays, identifiers, labels) becomes checked arrays and row numbers."""
+"""The border: what users hand over (arrays, frames, pairs, identifiers) becomes checked samples and row numbers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-Index = NDArray[np.int32]
+from simtree._utils.validation import check_pair_labels
+from simtree.pairs._sampling import Index, IndexPairs, PairSampler, PairSource
 
+# Samples of these types are used as they are; others are converted to the first.
+DTYPES = [np.float64, np.float32]
 
-def class_codes(y: ArrayLike, name: str = "y") -> NDArray[np.int64]:
-    """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(f"{name} has shape {labels.shape}; give one class for each point.")
-    n_unlabelled = n_missing(labels)
-    if n_unlabelled:
-        raise ValueError(
-            f"{name} holds {n_unlabelled} missing labels (None, NaN, NaT or NA); leave out the points without a class."
-        )
-    if labels.dtype == object:  # labels of several types cannot be sorted, but they can be looked up
-        known: dict[object, int] = {}
-        return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
-    _, first_seen, codes = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first_seen), dtype=np.int64)
-    rank[np.argsort(first_seen)] = np.arange(len(first_seen))
-    return rank[codes.ravel()]
+RowPairs = tuple[NDArray[Any], Index, Index]
 
 
-def n_missing(labels: NDArray[Any]) -> int:
-    """How many labels stand for a missing one."""
-    if labels.dtype.kind == "f":
-        return int(np.count_nonzero(np.isnan(labels)))
-    if labels.dtype.kind in "mM":
-        return int(np.count_nonzero(np.isnat(labels)))
-    if labels.dtype != object:
-        return 0
-    # pandas marks missing values by objects of its own, which are not equal to anything (nor is nan to itself).
-    marks = ("NAType", "NaTType")
-    return sum(
-        label is None or type(label).__name__ in marks or (isinstance(label, float) and math.isnan(label)) for label in labels
+def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
+    """Return samples as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""
+    return np.asarray(validate_data(estimator, X, reset=reset, dtype=DTYPES, order="C"))
+
+
+def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPairs:
+    """Return pairs for scoring as row numbers with their samples."""
+    if X is not None:
+        samples = check_samples(estimator, X)
+        return samples, *check_index_pairs(pairs, len(samples))
+    given = np.asarray(pairs)
+    if given.ndim == 2 and estimator.preprocessor is not None:
+        table, first, second = look_up(given, estimator.preprocessor)
+        return check_samples(estimator, table), first, second
+    if given.ndim == 3:
+        return _check_stacked(estimator, given, reset=False)
+    if given.shape[1:] != (2,):  # says first what is wrong with samples, if somebody takes a sample for a pair
+        check_samples(estimator, pairs)
+    raise ValueError(
+        f"pairs has shape {given.shape}; give an array of shape (n_pairs, 2, n_features), "
+        "or (n_pairs, 2) row numbers together with X."
     )
 
 
-def group_numbers(groups: ArrayLike, n_points: int, name: str = "groups") -> NDArray[np.int64]:
-    """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
-    names = np.asarray(groups)
-    if names.size != n_points:
-        raise ValueError(f"{name} has shape {names.shape}; give one entry for each of the {n_points} points (two a pair).")
-    return class_codes(names.ravel(), name)
+def check_training(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    pairs: ArrayLike | None = None,
+    never_pair: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> tuple[NDArray[Any], PairSource]:
+    """Return samples, and either the given pairs or a sampler of pairs of the labelled samples."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give the label of each sample, "
+            "or for pairs whether each is the same."
+        )
+    if pairs is not None:
+        samples = check_samples(estimator, X, reset=reset)
+        first, second = check_index_pairs(pairs, len(samples))
+    elif np.ndim(X) == 3:
+        samples, first, second = _check_stacked(estimator, np.asarray(X), reset=reset)
+    elif estimator.preprocessor is not None and np.ndim(X) == 2 and np.shape(X)[1] == 2:
+        table, first, second = look_up(X, estimator.preprocessor)
+        samples = check_samples(estimator, table, reset=reset)
+    else:
+        samples = check_samples(estimator, X, reset=reset)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(samples, labels)
+        return samples, PairSampler(labels, never_pair=never_pair)
+    if never_pair is not None:
+        raise ValueError("never_pair is for labelled samples; leave unwanted pairs out of those that are given.")
+    same = check_pair_labels("y", y, len(first))
+    if (first == second).any():
+        row = first[first == second][0]
+        raise ValueError(f"pairs holds row {row} with itself; remove such pairs, which say nothing about two samples.")
+    return samples, IndexPairs(first, second, same)
 
 
-def check_index_pairs(pairs: ArrayLike, n_points: int) -> tuple[Index, Index]:
+def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPairs:
+    """Return the samples and row numbers of ``(n_pairs, 2, n_features)`` pairs."""
+    if pairs.shape[1] != 2:
+        raise ValueError(f"pairs has shape {pairs.shape}; it must be (n_pairs, 2, n_features).")
+    samples, first, second = stack_pairs(pairs)
+    if reset:
+        return check_samples(estimator, samples, reset=True), first, second
+    # Not by validate_data: it would warn that an array of pairs has no feature names, which it cannot have.
+    checked = check_array(samples, dtype=DTYPES, order="C", ensure_min_samples=0, input_name="pairs")
+    if checked.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"pairs has {checked.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features."
+        )
+    return checked, first, second
+
+
+def check_index_pairs(pairs: ArrayLike, n_samples: int) -> tuple[Index, Index]:
     """The two columns of ``(n_pairs, 2)`` row numbers, checked against the number of points."""
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise ValueError(f"pairs has shape {rows.shape}; row numbers of pairs must have shape (n_pairs, 2).")
     if not np.issubdtype(rows.dtype, np.integer):
         raise TypeError(f"pairs has dtype {rows.dtype}; row numbers of pairs must be integers.")
-    if rows.size and (rows.min() < 0 or rows.max() >= n_points):
-        bad = rows[(rows < 0) | (rows >= n_points)][0]
-        raise IndexError(f"pairs holds the row number {bad}; X has {n_points} rows, numbered from 0.")
+    if rows.size and (rows.min() < 0 or rows.max() >= n_samples):
+        bad = rows[(rows < 0) | (rows >= n_samples)][0]
+        raise IndexError(f"pairs holds the row number {bad}; X has {n_samples} rows, numbered from 0.")
     return np.ascontiguousarray(rows[:, 0], dtype=np.int32), np.ascontiguousarray(rows[:, 1], dtype=np.int32)
 
 

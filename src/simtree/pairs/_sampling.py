@@ -6,23 +6,119 @@ labels; the functions below it make them from what users hand over.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import pairs as kernels
 from simtree._utils.validation import check_choice, check_integer, check_real
-from simtree.pairs._inputs import Index, class_codes, n_missing
+from simtree.pairs._labels import encode_labels, n_missing
+
+Index = NDArray[np.int32]
 
 # Different pairs that are drawn at one time where some of them are dropped again.
-MOST_AT_ONCE = 1 << 22
+MAX_DRAWN_AT_ONCE = 1 << 22
+
+
+class DifferentBlock(NamedTuple):
+    """Different pairs to be scored together; all pairs of two units are in one block.
+
+    Only the ``compared`` pairs count. ``identities`` numbers the identities whose samples are compared with those of all
+    later identities: the pairs of two identities are then a rectangle, which is what a search of a gallery needs.
+    """
+
+    first: Index
+    second: Index
+    identities: range = range(0)
+    compared: NDArray[np.bool_] | EllipsisType = ...
+
+
+class PairSource(ABC):
+    """Pairs of rows to learn from or to compare: sampled from labels (`PairSampler`) or given (`IndexPairs`)."""
+
+    #: Label of each sample as an integer from 0, by first appearance; None where only pairs are known.
+    labels: NDArray[np.int64] | None = None
+    #: Values that two samples of a pair must not share, as integers; None allows all pairs.
+    never_pair: NDArray[np.int64] | None = None
+
+    @property
+    @abstractmethod
+    def n_pairs(self) -> int:
+        """Number of pairs there are."""
+
+    @property
+    @abstractmethod
+    def n_observations(self) -> int:
+        """Number of observations: samples if they are labelled, otherwise pairs."""
+
+    @abstractmethod
+    def sample(
+        self,
+        n_pairs: int | None,
+        rng: np.random.Generator,
+        *,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+    ) -> IndexPairs:
+        """Return pairs to learn from: sampled from labels, or all given pairs, which keep their own mix."""
+
+    @abstractmethod
+    def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
+        """Return at most ``n_pairs`` pairs, whether they are given or not."""
+
+    @abstractmethod
+    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
+        """Return the source itself, or sampled pairs if labels have more than ``n_pairs`` (None: no limit)."""
+
+    @abstractmethod
+    def restrict(self, chosen: NDArray[np.bool_]) -> PairSource | None:
+        """Return the pairs of some samples (a mask) only, or None if pairs of a kind are lacking.
+
+        Row numbers stay those of all samples.
+        """
+
+    def draw_bag(
+        self, units: NDArray[np.int64] | None, n_drawn: int, rng: np.random.Generator
+    ) -> tuple[PairSource | None, NDArray[np.bool_] | None]:
+        """Return the pairs within a bag of units (None if pairs of a kind are lacking), and which samples are in the bag.
+
+        ``n_drawn`` units are drawn with replacement; the bag is the set of those drawn.
+        """
+        units = np.arange(self.n_observations) if units is None else units
+        chosen = np.zeros(int(units.max()) + 1, dtype=np.bool_)
+        chosen[rng.integers(0, len(chosen), n_drawn)] = True
+        inside = chosen[units]
+        return self.restrict(inside), inside
+
+    @abstractmethod
+    def members(self) -> tuple[Index, NDArray[np.int64]] | None:
+        """Return rows sorted by label and where each label starts (and the last ends); None without labels."""
+
+    @abstractmethod
+    def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> NDArray[np.int64] | None:
+        """Return units in which pairs, independent because no two share a unit, are put together; None if some share one."""
+
+    @abstractmethod
+    def same_pairs(self) -> IndexPairs:
+        """Return each same pair once."""
+
+    @abstractmethod
+    def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
+        """Yield blocks of about ``block_size`` different pairs, all pairs of two units in one block."""
+
+    @abstractmethod
+    def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
+        """Return how many pairs of different units are compared as different pairs."""
 
 
 @dataclass(frozen=True)
-class IndexPairs:
-    """Pairs of rows: pair p is rows ``first[p]`` and ``second[p]`` of the points; ``same[p]`` says if they belong together."""
+class IndexPairs(PairSource):
+    """Given pairs: pair p is rows ``first[p]`` and ``second[p]`` of the samples; ``same[p]`` tells if they share a label."""
 
     first: Index
     second: Index
@@ -31,18 +127,15 @@ class IndexPairs:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, chosen: NDArray[Any]) -> IndexPairs:
-        """Some of the pairs, by number or by mask."""
-        return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs."""
+        return len(self.first)
 
-    def some(self, most: int, rng: np.random.Generator) -> IndexPairs:
-        """All pairs, or that many of them drawn without replacement."""
-        return self if len(self) <= most else self.take(rng.choice(len(self), most, replace=False))
-
-    def among(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
-        """The pairs of some points (a mask) only, or None if pairs of a kind are lacking."""
-        pairs = self.take(chosen[self.first] & chosen[self.second])
-        return pairs if pairs.has_both_kinds else None
+    @property
+    def n_observations(self) -> int:
+        """Number of pairs."""
+        return len(self.first)
 
     @property
     def n_same(self) -> int:
@@ -54,8 +147,84 @@ class IndexPairs:
         """Whether there is a same pair and a different one."""
         return 0 < self.n_same < len(self)
 
+    def take(self, chosen: NDArray[Any]) -> IndexPairs:
+        """Return some of the pairs, by number or by mask."""
+        return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
 
-class PairSampler:
+    def sample(
+        self,
+        n_pairs: int | None,
+        rng: np.random.Generator,
+        *,
+        positive_fraction: float | None = 0.5,
+        same_weighting: str = "pairs",
+    ) -> IndexPairs:
+        """Return all pairs: what was given keeps its number and its mix."""
+        return self
+
+    def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
+        """Return all pairs, or ``n_pairs`` of them drawn without replacement."""
+        return self if len(self) <= n_pairs else self.take(rng.choice(len(self), n_pairs, replace=False))
+
+    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> IndexPairs:
+        """Return all pairs."""
+        return self
+
+    def restrict(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
+        """Return the pairs of some samples (a mask) only, or None if pairs of a kind are lacking."""
+        pairs = self.take(chosen[self.first] & chosen[self.second])
+        return pairs if pairs.has_both_kinds else None
+
+    def draw_bag(
+        self, units: NDArray[np.int64] | None, n_drawn: int, rng: np.random.Generator
+    ) -> tuple[PairSource | None, NDArray[np.bool_] | None]:
+        """Return the pairs within a bag of units; without units a bag of pairs."""
+        if units is not None:
+            return super().draw_bag(units, n_drawn, rng)
+        pairs = self.take(np.unique(rng.integers(0, len(self), n_drawn)))
+        return pairs if pairs.has_both_kinds else None, None
+
+    def members(self) -> None:
+        """Return None: labels are not known."""
+        return None
+
+    def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> NDArray[np.int64] | None:
+        """Return units in which pairs, independent because no two share a unit, are put together; None if some share one."""
+        first, second = units[self.first], units[self.second]
+        if np.bincount(first).max(initial=0) > 1 or np.bincount(np.concatenate([first, second])).max(initial=0) > 1:
+            return None
+        groups = np.zeros_like(units)
+        groups[self.first] = groups[self.second] = np.arange(len(self)) % n_groups
+        return groups
+
+    def same_pairs(self) -> IndexPairs:
+        """Return the same pairs."""
+        return self.take(self.same)
+
+    def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
+        """Yield blocks of about ``block_size`` different pairs, all pairs of two units in one block."""
+        different = self.take(~self.same)
+        codes = different._unit_pair_codes(units)
+        order = np.argsort(codes, kind="stable")
+        starts = np.append(np.flatnonzero(np.diff(codes[order], prepend=-1)), len(order))
+        begin = 0
+        while begin < len(starts) - 1:
+            end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + block_size, side="right")) - 1)
+            rows = order[starts[begin] : starts[end]]
+            yield DifferentBlock(different.first[rows], different.second[rows])
+            begin = end
+
+    def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
+        """Return how many pairs of different units are compared as different pairs."""
+        return len(np.unique(self.take(~self.same)._unit_pair_codes(units)))
+
+    def _unit_pair_codes(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a number for the unordered pair of units of each pair."""
+        u, v = units[self.first], units[self.second]
+        return np.asarray(np.minimum(u, v) * (int(units.max()) + 1) + np.maximum(u, v))
+
+
+class PairSampler(PairSource):
     """Draws pairs of labelled points; exact and uniform whatever the class sizes.
 
     Parameters
@@ -67,8 +236,8 @@ class PairSampler:
 
     Attributes
     ----------
-    classes : ndarray of shape (n_points,)
-        Class of each point as a number, by first appearance.
+    labels : ndarray of shape (n_samples,)
+        Label of each sample as an integer, by first appearance.
     never_pair : ndarray of shape (n_points,) or None
         Such values as numbers.
     n_same_pairs, n_different_pairs : int
@@ -85,18 +254,20 @@ class PairSampler:
     8
     """
 
+    labels: NDArray[np.int64]
+
     def __init__(self, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> None:
-        labels = class_codes(y)
+        labels = encode_labels(y)
         sizes = np.bincount(labels)
         n = len(labels)
-        self.classes = labels
+        self.labels = labels
         self.never_pair = None if never_pair is None else _sharing(never_pair, n)
         # Points of a class that share a value of never_pair stand beside each other.
         order = np.argsort(labels, kind="stable") if self.never_pair is None else np.lexsort((self.never_pair, labels))
         self._order = order.astype(np.int32)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._sizes = sizes.astype(np.int64)
-        self.n_points = n
+        self.n_samples = n
         self._n_across = int((self._sizes * (n - self._sizes)).sum()) // 2
         self.n_same_pairs = int((self._sizes * (self._sizes - 1)).sum()) // 2
         self.n_different_pairs = self._n_across
@@ -119,26 +290,45 @@ class PairSampler:
         """How many unordered pairs exist."""
         return self.n_same_pairs + self.n_different_pairs
 
-    def among(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
+    def restrict(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
         """A sampler of the pairs of some points (a mask) only, or None if pairs of a kind are lacking.
 
         Its pairs are still row numbers of all points.
         """
         rows = np.flatnonzero(chosen)
         try:
-            sampler = PairSampler(self.classes[rows], never_pair=None if self.never_pair is None else self.never_pair[rows])
+            sampler = PairSampler(self.labels[rows], never_pair=None if self.never_pair is None else self.never_pair[rows])
         except ValueError:
             return None
         sampler._order = rows[sampler._order].astype(np.int32)
         sampler.never_pair = self.never_pair  # by row of all points, as pairs are
         return sampler
 
+    @property
+    def n_observations(self) -> int:
+        """Number of samples."""
+        return self.n_samples
+
+    def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
+        """Return at most ``n_pairs`` pairs, half of them same pairs."""
+        return self.sample(n_pairs, rng)
+
+    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
+        """Return the sampler itself, or sampled pairs if there are more than ``n_pairs`` (None: no limit)."""
+        if n_pairs is None or self.n_pairs <= check_integer("n_pairs", n_pairs, 2):
+            return self
+        return self.sample(n_pairs, rng, positive_fraction=positive_fraction)
+
     def members(self) -> tuple[Index, NDArray[np.int64]]:
         """Rows sorted by class, and where in them each class starts (and the last ends)."""
         return self._order, self._starts
 
+    def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> None:
+        """Return None: each sample is compared with all others."""
+        return None
+
     def same_pairs(self) -> IndexPairs:
-        """Each unordered pair of one class once."""
+        """Return each unordered pair of one label once."""
         first, second = self._all_same()
         return IndexPairs(first, second, np.ones(len(first), dtype=np.bool_))
 
@@ -146,7 +336,7 @@ class PairSampler:
         """Each unordered pair once."""
         return _join(self._all_same(), self._all_different())
 
-    def draw(
+    def sample(
         self,
         n_pairs: int | None,
         rng: np.random.Generator,
@@ -182,6 +372,30 @@ class PairSampler:
         same = self._draw_same_by_identity(n_same, rng) if by_identity else self._draw_same(n_same, rng)
         return _join(same, self._draw_different(n_pairs - n_same, rng))
 
+    def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
+        """Yield blocks of about ``block_size`` different pairs: samples of some identities with those of all later ones."""
+        order, starts = self._order, self._starts
+        n_identities = len(starts) - 1
+        sizes = np.diff(starts) * (starts[-1] - starts[1:])
+        begin = 0
+        while begin < n_identities - 1:
+            end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), block_size, side="right")))
+            end = min(end, n_identities - 1)
+            parts = []
+            for identity in range(begin, end):
+                own, later = order[starts[identity] : starts[identity + 1]], order[starts[identity + 1] :]
+                parts.append((np.repeat(own, len(later)), np.tile(later, len(own))))
+            first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
+            compared = self.allowed(first, second)
+            if compared is None or compared.any():
+                yield DifferentBlock(first, second, range(begin, end), ... if compared is None else compared)
+            begin = end
+
+    def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
+        """Return the number of pairs of identities."""
+        n_identities = len(self._sizes)
+        return n_identities * (n_identities - 1) // 2
+
     def allowed(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Which pairs of rows ``never_pair`` allows; None stands for all."""
         return None if self.never_pair is None else self.never_pair[first] != self.never_pair[second]
@@ -215,21 +429,21 @@ class PairSampler:
             kernels.fill_same_pairs(numbers, offsets, self._starts, self._order, first, second)
             return first, second
         partners = self._partner_offsets()
-        point = np.searchsorted(partners, numbers, side="right") - 1
-        block = np.searchsorted(self._blocks, point, side="right") - 1
-        partner = self._starts[np.searchsorted(offsets, numbers, side="right") - 1] + numbers - partners[point]
+        sample = np.searchsorted(partners, numbers, side="right") - 1
+        block = np.searchsorted(self._blocks, sample, side="right") - 1
+        partner = self._starts[np.searchsorted(offsets, numbers, side="right") - 1] + numbers - partners[sample]
         partner += np.where(partner >= self._blocks[block], np.diff(self._blocks)[block], 0)
-        return self._order[point], self._order[partner]
+        return self._order[sample], self._order[partner]
 
     def _draw_different(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
         if n >= self.n_different_pairs:
             return self._all_different()
-        offsets = _offsets(self._sizes * (self.n_points - self._sizes))
+        offsets = _offsets(self._sizes * (self.n_samples - self._sizes))
         first, second = _empty(n)
         done = 0
         while done < n:  # once, unless some of what was drawn may not pair
             expected = -(-(n - done) * self._n_across // self.n_different_pairs)
-            drawn = _empty(expected if self.never_pair is None else min(expected, MOST_AT_ONCE))
+            drawn = _empty(expected if self.never_pair is None else min(expected, MAX_DRAWN_AT_ONCE))
             numbers = rng.integers(0, offsets[-1], len(drawn[0]))
             kernels.fill_different_pairs(numbers, offsets, self._starts, self._order, *drawn)
             left, right = (rows[: n - done] for rows in self._without_sharing(*drawn))
@@ -252,17 +466,8 @@ class PairSampler:
         return (first, second) if chosen is None else (first[chosen], second[chosen])
 
 
-def given_or_drawn(source: IndexPairs | PairSampler, n_pairs: int) -> IndexPairs:
-    """The pairs that were given, all of them; or of labelled points at most so many, always the same ones.
-
-    >>> len(given_or_drawn(PairSampler([0, 0, 1, 1]), 10))  # there are no more
-    6
-    """
-    return source.draw(n_pairs, np.random.default_rng(0)) if isinstance(source, PairSampler) else source
-
-
 def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
-    """Raise if a parameter of `PairSampler.draw` is wrong."""
+    """Raise if a parameter of `PairSampler.sample` is wrong."""
     if n_pairs is not None:
         check_integer("n_pairs", n_pairs, 2)
     if positive_fraction is not None:
@@ -270,14 +475,14 @@ def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_wei
     check_choice("same_weighting", same_weighting, ("pairs", "identities"))
 
 
-def _sharing(never_pair: ArrayLike, n_points: int) -> NDArray[np.int64]:
+def _sharing(never_pair: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     """The values that points of no pair share, as numbers."""
     values = np.asarray(never_pair)
-    if values.shape != (n_points,):
-        raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_points} points.")
+    if values.shape != (n_samples,):
+        raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_samples} points.")
     if n_missing(values):
         raise ValueError(f"never_pair holds {n_missing(values)} missing values; give each point a value, if only its own.")
-    return class_codes(values)
+    return encode_labels(values)
 
 
 def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:

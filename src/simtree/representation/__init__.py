@@ -1,5 +1,6 @@
 """Representations of points: transformers to put before a similarity, cross-fitted where they learn from labels."""
 
+from simtree.representation import _sklearn as _sklearn  # registers what model files hold of scikit-learn's transformers
 from simtree.representation._discriminant import KernelDiscriminant
 from simtree.representation._landmarks import LandmarkFeatures
 from simtree.representation._posterior import ForestPosterior

@@ -12,26 +12,41 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array
 
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.io._fields import Fields
+from simtree.io._registry import (
+    PIPELINE,
+    REPRESENTATION,
+    check_parameters,
+    estimator_from_state,
+    get_class,
+    get_fitted_state,
+    is_registered,
+    known_names,
+    parameters_state,
+    pipeline_steps,
+    refusal,
+    set_fitted_state,
+)
+from simtree.pairs._sampling import PairSource
 
 
-def fit_representation(representation: Any, points: NDArray[Any], source: IndexPairs | PairSampler) -> tuple[Any, NDArray[Any]]:
+def fit_representation(representation: Any, samples: NDArray[Any], source: PairSource) -> tuple[Any, NDArray[Any]]:
     """A fitted clone of the transformer, and the training points as its ``fit_transform`` gives them; None changes nothing."""
     if representation is None:
-        return None, points
+        return None, samples
     if isinstance(representation, type) or not all(hasattr(representation, name) for name in ("fit_transform", "transform")):
         raise TypeError(f"representation={representation!r} is no transformer; give one with fit_transform and transform.")
     fitted = clone(representation)
-    if isinstance(source, PairSampler):
-        return fitted, _checked(fitted.fit_transform(points, source.classes), len(points))
+    if source.labels is not None:
+        return fitted, _checked(fitted.fit_transform(samples, source.labels), len(samples))
     if _needs_labels(fitted):
         raise ValueError(f"representation={representation!r} needs labels; fit labelled points (X, y), or give no pairs.")
-    return fitted, _checked(fitted.fit_transform(points), len(points))
+    return fitted, _checked(fitted.fit_transform(samples), len(samples))
 
 
-def represent(fitted: Any, points: NDArray[Any]) -> NDArray[Any]:
+def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
     """Points as a fitted transformer gives them."""
-    return _checked(fitted.transform(points), len(points))
+    return _checked(fitted.transform(samples), len(samples))
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
@@ -42,14 +57,46 @@ def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str]
         return None
 
 
+def representation_state(fitted: Any) -> dict[str, Any] | None:
+    """Return what a model file holds of a fitted representation."""
+    if fitted is None:
+        return None
+    if type(fitted) is Pipeline:
+        steps = [{"name": name, "step": representation_state(step)} for name, step in fitted.steps]
+        return {"class": PIPELINE, "steps": steps}
+    if not is_registered(fitted, REPRESENTATION):
+        raise TypeError(refusal(f"a model with the representation {fitted!r}"))
+    return {
+        "class": type(fitted).__name__,
+        "parameters": parameters_state(fitted),
+        "n_features_in": fitted.n_features_in_,
+        "fitted": get_fitted_state(fitted),
+    }
+
+
+def representation_from_state(fields: Fields, n_features: int) -> tuple[Any, int]:
+    """Return a fitted representation of samples with so many features, and how many columns it makes."""
+    name = fields.word("class", [*known_names(REPRESENTATION), PIPELINE])
+    if name == PIPELINE:
+        steps = []
+        for part in pipeline_steps(fields):
+            step, n_features = representation_from_state(part.part("step"), n_features)
+            steps.append((part.word("name"), step))
+        return Pipeline(steps), n_features
+    representation = estimator_from_state(fields, get_class(REPRESENTATION, name))
+    check_parameters(fields, representation)
+    representation.n_features_in_ = fields.integer("n_features_in", n_features, n_features)
+    return representation, set_fitted_state(representation, fields.part("fitted"))
+
+
 def _needs_labels(transformer: Any) -> bool:
     steps = [step for _, step in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
     return any(get_tags(step).target_tags.required for step in steps if not isinstance(step, str) and step is not None)
 
 
-def _checked(points: Any, n_points: int) -> NDArray[Any]:
+def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
     """The transformer's answer as rows of finite numbers."""
-    rows = np.asarray(check_array(points, dtype=[np.float64, np.float32], order="C", input_name="representation"))
-    if len(rows) != n_points:
-        raise ValueError(f"representation made {len(rows)} rows of {n_points}; it must make one of each.")
+    rows = np.asarray(check_array(samples, dtype=[np.float64, np.float32], order="C", input_name="representation"))
+    if len(rows) != n_samples:
+        raise ValueError(f"representation made {len(rows)} rows of {n_samples}; it must make one of each.")
     return rows

@@ -15,11 +15,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.folds import assign_folds
 from simtree._utils.threads import in_threads
-from simtree.pairs._inputs import class_codes
+from simtree.io._fields import Fields
+from simtree.pairs._labels import encode_labels
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+# More classes in a model file are taken for damage.
+MAX_CLASSES = 1 << 40
 # Rows transformed at one time by one thread: their features stay in cache until they have been used.
 BLOCK = 256
 
@@ -33,6 +36,7 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     random_state: int | np.random.RandomState | None
     n_classes_: int
+    n_features_in_: int
     _n_features_out: int
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -94,10 +98,10 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._check_parameters()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes of X.")
-        points = validate_data(self, X, dtype=self._dtype, order="C")
+        samples = validate_data(self, X, dtype=self._dtype, order="C")
         labels = column_or_1d(y, warn=True)
-        check_consistent_length(points, labels)
-        codes = class_codes(labels)
+        check_consistent_length(samples, labels)
+        codes = encode_labels(labels)
         sizes = np.bincount(codes)
         if len(sizes) < 2:
             raise ValueError(f"y has {len(sizes)} class; a representation of classes needs at least 2.")
@@ -106,7 +110,7 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.n_classes_ = len(sizes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         with announced_compilation():
-            return self._fit(points, codes, rng, cross_fitted)
+            return self._fit(samples, codes, rng, cross_fitted)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -119,6 +123,14 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     @abstractmethod
     def _apply(self, X: NDArray[Any]) -> Floats:
         """The representation of checked points."""
+
+    @abstractmethod
+    def _get_fitted_state(self) -> dict[str, Any]:
+        """Return what a model file holds of what was learned."""
+
+    @abstractmethod
+    def _set_fitted_state(self, fields: Fields) -> int:
+        """Read what was learned; return the number of columns of transformed samples."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

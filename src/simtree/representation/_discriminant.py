@@ -8,11 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 
-from simtree._kernels.points import fill_products
+from simtree._kernels.samples import fill_products
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
-from simtree.representation._base import Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks, folds_of_rows
-from simtree.representation._landmarks import Bumps, Waves, check_features, draw_features
+from simtree.io._fields import Fields, moderate
+from simtree.io._registry import REPRESENTATION, register
+from simtree.representation._base import (
+    MAX_CLASSES,
+    Codes,
+    Floats,
+    LabelledRepresentation,
+    class_means,
+    filled_in_blocks,
+    folds_of_rows,
+)
+from simtree.representation._landmarks import FourierFeatures, RBFFeatures, check_features, draw_features, features_from_state
 
+# More repeats in a model file are taken for damage.
+MAX_REPEATS = 1 << 12
 # Rows whose features are held in memory at one time.
 CHUNK = 4096
 
@@ -24,6 +36,7 @@ class Sums(NamedTuple):
     moment: Floats
 
 
+@register(REPRESENTATION)
 class KernelDiscriminant(LabelledRepresentation):
     """Class scores of a smooth classifier: ridge regression of the classes on bumps around landmarks. One column a class.
 
@@ -32,8 +45,8 @@ class KernelDiscriminant(LabelledRepresentation):
     n_landmarks : int, default=2000
         How many landmarks or waves; with k-means at most one for each five rows.
     gamma : float, "scale" or "wide", default="scale"
-        Bumps are exp(-gamma * squared distance). ``"scale"`` is 1 / (n_features * variance of all entries of X), ``"wide"`` a
-        tenth of it.
+        Features are exp(-gamma * squared distance). ``"scale"`` is 1 / (n_features * variance of all entries of X), ``"wide"``
+        a tenth of it.
     alpha : float, default=0.01
         Penalty of the ridge regression.
     n_repeats : int, default=1
@@ -52,7 +65,7 @@ class KernelDiscriminant(LabelledRepresentation):
 
     Attributes
     ----------
-    features_ : list of Bumps or Waves
+    features_ : list of RBFFeatures or FourierFeatures
         For each repeat, the landmarks or waves.
     weights_ : list of ndarray of shape (n_landmarks, n_features_out)
         For each repeat, what a feature adds to the scores.
@@ -70,7 +83,7 @@ class KernelDiscriminant(LabelledRepresentation):
     0.97
     """
 
-    features_: list[Bumps | Waves]
+    features_: list[RBFFeatures | FourierFeatures]
     weights_: list[Floats]
 
     def __init__(
@@ -124,13 +137,35 @@ class KernelDiscriminant(LabelledRepresentation):
                     scores[rows] += self._scores(X[rows], features, weights) / self.n_repeats
         return scores
 
+    def _get_fitted_state(self) -> dict[str, Any]:
+        repeats = [
+            {**features._get_state(), "weights": moderate(weights)}
+            for features, weights in zip(self.features_, self.weights_, strict=True)
+        ]
+        return {"n_classes": self.n_classes_, "repeats": repeats}
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        self.n_classes_ = fields.integer("n_classes", 2, MAX_CLASSES)
+        self.features_, self.weights_ = [], []
+        n_columns: int | None = None
+        for part in fields.parts("repeats", MAX_REPEATS):
+            features = features_from_state(part, self.n_features_in_)
+            weights = part.moderate("weights", (features.n, n_columns))
+            n_columns = weights.shape[1]
+            self.features_.append(features)
+            self.weights_.append(weights)
+        if n_columns is None:
+            raise fields.fail("repeats", "must not be empty")
+        self._n_features_out = n_columns
+        return n_columns
+
     def _apply(self, X: NDArray[Any]) -> Floats:
         total = np.zeros((len(X), self._n_features_out))
         for features, weights in zip(self.features_, self.weights_, strict=True):
             total += self._scores(X, features, weights) / len(self.features_)
         return total
 
-    def _scores(self, X: NDArray[Any], features: Bumps | Waves, weights: Floats) -> Floats:
+    def _scores(self, X: NDArray[Any], features: RBFFeatures | FourierFeatures, weights: Floats) -> Floats:
         def fill(rows: slice, out: Floats) -> None:
             values = np.empty((rows.stop - rows.start, features.n))
             features.fill(X[rows], values)
@@ -138,7 +173,7 @@ class KernelDiscriminant(LabelledRepresentation):
 
         return filled_in_blocks(len(X), weights.shape[1], fill, self.n_jobs)
 
-    def _sums(self, features: Bumps | Waves, X: NDArray[Any], targets: Floats, rows: Codes) -> Sums:
+    def _sums(self, features: RBFFeatures | FourierFeatures, X: NDArray[Any], targets: Floats, rows: Codes) -> Sums:
         """Products of features with one another and with the targets, summed over some rows."""
         gram, moment = np.zeros((features.n, features.n)), np.zeros((features.n, targets.shape[1]))
         for start in range(0, len(rows), CHUNK):

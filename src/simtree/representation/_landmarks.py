@@ -12,19 +12,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._kernels.points import fill_bumps, fill_waves
+from simtree._kernels.samples import fill_bumps, fill_waves
 from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real
+from simtree.io._fields import Fields, moderate
+from simtree.io._registry import REPRESENTATION, register
 from simtree.representation._base import Floats, filled_in_blocks
 
 # A landmark is a mean of at least so many different training rows: it shows nobody's sample.
-LEAST_MEMBERS = 5
+MIN_MEMBERS = 5
 # Rounds of k-means.
 ROUNDS = 10
 # Values of gamma that follow the data, as multiples of 1 / (n_features * variance of all entries).
 GAMMAS = {"scale": 1.0, "wide": 0.1}
 
 
-class Bumps(NamedTuple):
+class RBFFeatures(NamedTuple):
     """exp(-gamma * squared distance) to each landmark, a column."""
 
     landmarks: Floats
@@ -43,8 +45,18 @@ class Bumps(NamedTuple):
         """Features of each row of X."""
         return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
 
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the features."""
+        return {"kind": "rbf", "landmarks": moderate(self.landmarks), "gamma": self.gamma}
 
-class Waves(NamedTuple):
+    @classmethod
+    def _from_state(cls, fields: Fields, n_features: int) -> Self:
+        """Return the features of a model file."""
+        gamma = fields.number("gamma", 0.0, np.finfo(np.float64).max)
+        return cls(fields.moderate("landmarks", (n_features, None)), gamma)
+
+
+class FourierFeatures(NamedTuple):
     """Cosines along random directions, a column each, whose products are on average the same bumps."""
 
     directions: Floats
@@ -63,7 +75,26 @@ class Waves(NamedTuple):
         """Features of each row of X."""
         return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
 
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the features."""
+        return {"kind": "fourier", "directions": moderate(self.directions), "phases": moderate(self.phases)}
 
+    @classmethod
+    def _from_state(cls, fields: Fields, n_features: int) -> Self:
+        """Return the features of a model file."""
+        directions = fields.moderate("directions", (n_features, None))
+        return cls(directions, fields.moderate("phases", (directions.shape[1],)))
+
+
+FEATURE_MAPS: dict[str, type[RBFFeatures] | type[FourierFeatures]] = {"rbf": RBFFeatures, "fourier": FourierFeatures}
+
+
+def features_from_state(fields: Fields, n_features: int) -> RBFFeatures | FourierFeatures:
+    """Return the features of a model file."""
+    return FEATURE_MAPS[fields.word("kind", FEATURE_MAPS)]._from_state(fields, n_features)
+
+
+@register(REPRESENTATION)
 class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """How near a point is to each of many landmarks: exp(-gamma * squared distance). Needs no labels.
 
@@ -84,7 +115,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Attributes
     ----------
-    features_ : Bumps or Waves
+    features_ : RBFFeatures or FourierFeatures
         The landmarks or waves.
 
     Examples
@@ -96,7 +127,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     (150, 8)
     """
 
-    features_: Bumps | Waves
+    features_: RBFFeatures | FourierFeatures
     _n_features_out: int
 
     def __init__(
@@ -129,9 +160,9 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self
         """
         self._check_parameters()
-        points = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        samples = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        (self.features_,) = draw_features(points, self.landmarks, self.n_landmarks, self.gamma, 1, rng)
+        (self.features_,) = draw_features(samples, self.landmarks, self.n_landmarks, self.gamma, 1, rng)
         self._n_features_out = self.features_.n
         return self
 
@@ -151,6 +182,14 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with announced_compilation():
             return self.features_.of(validate_data(self, X, dtype=np.float64, order="C", reset=False), self.n_jobs)
 
+    def _get_fitted_state(self) -> dict[str, Any]:
+        return self.features_._get_state()
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        self.features_ = features_from_state(fields, self.n_features_in_)
+        self._n_features_out = self.features_.n
+        return self._n_features_out
+
     def _check_parameters(self) -> None:
         check_features(self.landmarks, self.n_landmarks, self.gamma)
         check_n_jobs(self.n_jobs)
@@ -168,42 +207,42 @@ def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None
 
 def draw_features(
     X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
-) -> Iterator[Bumps | Waves]:
+) -> Iterator[RBFFeatures | FourierFeatures]:
     """Landmarks or waves for some points, several times."""
     if isinstance(gamma, str):
         gamma = GAMMAS[gamma] / (X.shape[1] * (float(X.var()) or 1.0))
     rows = np.unique(X, axis=0) if landmarks == "kmeans" else X
     for _ in range(n_repeats):
         if landmarks == "kmeans":
-            yield Bumps(_centres(rows, n_landmarks, rng), float(gamma))
+            yield RBFFeatures(_centres(rows, n_landmarks, rng), float(gamma))
         else:
-            yield _waves(X.shape[1], n_landmarks, float(gamma), rng)
+            yield _fourier(X.shape[1], n_landmarks, float(gamma), rng)
 
 
 def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> Floats:
-    """Means of at least `LEAST_MEMBERS` different rows each, as columns."""
+    """Means of at least `MIN_MEMBERS` different rows each, as columns."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import pairwise_distances_argmin
 
-    if len(rows) < LEAST_MEMBERS:
+    if len(rows) < MIN_MEMBERS:
         raise ValueError(
-            f"X has {len(rows)} different rows; landmarks='kmeans' takes means of at least {LEAST_MEMBERS}: "
+            f"X has {len(rows)} different rows; landmarks='kmeans' takes means of at least {MIN_MEMBERS}: "
             "give more rows, or take landmarks='fourier'."
         )
-    n_clusters = min(n_landmarks, len(rows) // LEAST_MEMBERS)
+    n_clusters = min(n_landmarks, len(rows) // MIN_MEMBERS)
     seed = int(rng.integers(2**31))
     # A few rounds are enough: landmarks need to be spread, not to be best.
     centres = KMeans(n_clusters, init="random", n_init=1, max_iter=ROUNDS, random_state=seed).fit(rows).cluster_centers_
     # A centre with few members could be one of them. It goes, and its members join the nearest that stays, which only gain.
     sizes = np.bincount(pairwise_distances_argmin(rows, centres), minlength=n_clusters)
-    centres = centres[sizes >= LEAST_MEMBERS]
+    centres = centres[sizes >= MIN_MEMBERS]
     nearest = pairwise_distances_argmin(rows, centres)
     sums = np.zeros_like(centres)
     np.add.at(sums, nearest, rows)
     return np.ascontiguousarray((sums / np.bincount(nearest, minlength=len(centres))[:, None]).T)
 
 
-def _waves(n_features: int, n_waves: int, gamma: float, rng: np.random.Generator) -> Waves:
+def _fourier(n_features: int, n_waves: int, gamma: float, rng: np.random.Generator) -> FourierFeatures:
     """Random Fourier features of the kernel exp(-gamma * squared distance)."""
     directions = rng.normal(scale=(2.0 * gamma) ** 0.5, size=(n_features, n_waves))
-    return Waves(directions, rng.uniform(0.0, 2.0 * np.pi, n_waves))
+    return FourierFeatures(directions, rng.uniform(0.0, 2.0 * np.pi, n_waves))

@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from simtree._kernels.posterior import ClassTrees, add_class_shares
 from simtree._utils.validation import check_integer, check_n_jobs, n_to_draw
-from simtree.pairs._inputs import class_codes
-from simtree.representation._base import Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
+from simtree.io._fields import Fields
+from simtree.io._registry import REPRESENTATION, register
+from simtree.pairs._labels import encode_labels
+from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
+
+# Columns that one entry of a leaf may stand for in a model file: there are classes that no leaf has, but not many.
+MAX_COLUMNS_PER_ENTRY = 64
 
 
+@register(REPRESENTATION)
 class ForestPosterior(LabelledRepresentation):
     """How likely each class is for a point, as extra trees say: one column a class.
 
@@ -125,6 +131,39 @@ class ForestPosterior(LabelledRepresentation):
 
         return filled_in_blocks(len(X), self._n_features_out, fill, self.n_jobs) / len(self.trees_.root)
 
+    def _get_fitted_state(self) -> dict[str, Any]:
+        return {"n_classes": self.n_classes_, "n_columns": self._n_features_out, **self.trees_._asdict()}
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        self.n_classes_ = fields.integer("n_classes", 2, MAX_CLASSES)
+        feature = fields.array("feature", "int32", (None,), low=0, high=self.n_features_in_ - 1)
+        leaf_start = fields.array("leaf_start", "int64", (None,), low=0)
+        leaf_class = fields.array("leaf_class", "int32", (None,), low=0)
+        n_columns = fields.integer("n_columns", 1, MAX_COLUMNS_PER_ENTRY * (1 + len(leaf_class)))
+        n_tests, n_leaves = len(feature), len(leaf_start) - 1
+        if n_leaves < 1 or leaf_start[0] != 0 or leaf_start[-1] != len(leaf_class) or (leaf_start[1:] < leaf_start[:-1]).any():
+            raise fields.fail("leaf_start", "must rise from 0 to the number of entries of leaves")
+        if len(leaf_class) and leaf_class.max() >= n_columns:
+            raise fields.fail("leaf_class", f"must be less than {n_columns:,}")
+        ways = {name: fields.array(name, "int32", (n_tests,), low=-n_leaves, high=n_tests - 1) for name in ("if_le", "if_gt")}
+        root = fields.array("root", "int32", (None,), low=-n_leaves, high=n_tests - 1)
+        if not len(root):
+            raise fields.fail("root", "must have an entry for each tree")
+        for name, way in ways.items():
+            if ((way >= 0) & (way <= np.arange(n_tests))).any():
+                raise fields.fail(name, "must lead from each test to a later one, or to a leaf")
+        self.trees_ = ClassTrees(
+            feature=feature,
+            threshold=fields.array("threshold", "float32", (n_tests,)),
+            leaf_start=leaf_start,
+            leaf_class=leaf_class,
+            leaf_share=fields.array("leaf_share", "float32", leaf_class.shape, low=0.0, high=1.0),
+            root=root,
+            **ways,
+        )
+        self._n_features_out = n_columns
+        return n_columns
+
     def _grow(self, X: NDArray[Any], groups: Codes, bag: Codes, seed: int) -> ClassTrees:
         """One tree, as plain arrays."""
         from sklearn.tree import ExtraTreeClassifier  # takes a while to import
@@ -145,7 +184,7 @@ def _groups(means: Floats, n_groups: int, seed: int) -> Codes:
 
     distinct = min(n_groups, len(np.unique(means, axis=0)))
     nearest = KMeans(distinct, n_init=1, random_state=seed).fit_predict(means)
-    return class_codes(nearest)
+    return encode_labels(nearest)
 
 
 def _bag(n: int, seed: int) -> Codes:

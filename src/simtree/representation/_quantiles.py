@@ -11,10 +11,16 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simtree._utils.validation import check_choice, check_integer
+from simtree.io._fields import Fields
+from simtree.io._registry import REPRESENTATION, register
 
 Floats = NDArray[np.float64]
 
+# Quantiles are nearer to 0 and 1 than this only with more rows than there are.
+MIN_LEVEL = 1e-12
 
+
+@register(REPRESENTATION)
 class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature as its quantile among the training rows: heavy tails and odd scales become alike. Needs no labels.
 
@@ -63,8 +69,8 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        points = validate_data(self, X, dtype=np.float64)
-        curves = [_curve(feature, self.n_quantiles) for feature in points.T]
+        samples = validate_data(self, X, dtype=np.float64)
+        curves = [_curve(feature, self.n_quantiles) for feature in samples.T]
         self.knots_, self.levels_ = [knots for knots, _ in curves], [levels for _, levels in curves]
         return self
 
@@ -81,15 +87,35 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_points, n_features)
         """
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=np.float64, reset=False)
-        found = np.empty_like(points)
+        samples = validate_data(self, X, dtype=np.float64, reset=False)
+        found = np.empty_like(samples)
         for j, (knots, levels) in enumerate(zip(self.knots_, self.levels_, strict=True)):
-            found[:, j] = _quantiles(points[:, j], knots, levels)
+            found[:, j] = _quantiles(samples[:, j], knots, levels)
         return np.asarray(ndtri(found) if self.output == "normal" else found, dtype=np.float64)
 
     def _check_parameters(self) -> None:
         check_integer("n_quantiles", self.n_quantiles, 2)
         check_choice("output", self.output, ("uniform", "normal"))
+
+    def _get_fitted_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the knots."""
+        return {
+            "n_knots": np.array([len(knots) for knots in self.knots_], dtype=np.int64),
+            "knots": np.concatenate(self.knots_),
+            "levels": np.concatenate(self.levels_),
+        }
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        """Read the knots; return the number of columns of transformed samples."""
+        knots = fields.array("knots", "float64", (None,))
+        levels = fields.array("levels", "float64", knots.shape, low=MIN_LEVEL, high=1.0 - MIN_LEVEL)
+        n_knots = fields.lengths("n_knots", self.n_features_in_, len(knots), low=1)
+        ends = np.cumsum(n_knots)[:-1]
+        self.knots_, self.levels_ = np.split(knots, ends), np.split(levels, ends)
+        for of_feature, heights in zip(self.knots_, self.levels_, strict=True):
+            if (of_feature[1:] <= of_feature[:-1]).any() or (heights[1:] < heights[:-1]).any():
+                raise fields.fail("knots", "must rise, and so must levels")
+        return int(self.n_features_in_)
 
 
 def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:

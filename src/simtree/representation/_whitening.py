@@ -7,13 +7,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.points import fill_products
+from simtree._kernels.samples import fill_products
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
+from simtree.io._fields import Fields, moderate
+from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._directions import signed
-from simtree.representation._base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
+from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
 
 # The least variance of a direction, as a share of the mean one: below it there is rounding only.
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 class Moments(NamedTuple):
@@ -43,6 +45,7 @@ class Scales(NamedTuple):
     shares: Floats
 
 
+@register(REPRESENTATION)
 class WithinClassWhitening(LabelledRepresentation):
     """Points in coordinates in which rows of one class scatter alike in all directions.
 
@@ -142,6 +145,16 @@ class WithinClassWhitening(LabelledRepresentation):
     def _apply(self, X: NDArray[Any]) -> Floats:
         return self._project(X, self.matrix_)
 
+    def _get_fitted_state(self) -> dict[str, Any]:
+        return {"n_classes": self.n_classes_, "mean": moderate(self.mean_), "matrix": moderate(self.matrix_)}
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        self.n_classes_ = fields.integer("n_classes", 2, MAX_CLASSES)
+        self.mean_ = fields.moderate("mean", (self.n_features_in_,))
+        self.matrix_ = fields.moderate("matrix", (self.n_features_in_, None))
+        self._n_features_out = self.matrix_.shape[1]
+        return self._n_features_out
+
     def _project(self, X: NDArray[Any], matrix: Floats) -> Floats:
         return filled_in_blocks(
             len(X), matrix.shape[1], lambda rows, out: fill_products(X[rows] - self.mean_, matrix, out), self.n_jobs
@@ -155,7 +168,7 @@ class WithinClassWhitening(LabelledRepresentation):
         within = (gram - sums.T @ centres) / max(n - np.count_nonzero(counts), 1.0)
         size = max(float(np.trace(within)) / n_features, 0.0) or 1.0
         variances, vectors = np.linalg.eigh((1.0 - self.shrinkage) * within + self.shrinkage * size * np.eye(n_features))
-        whitening = (vectors / np.sqrt(np.maximum(variances, LEAST_VARIANCE * size))) @ vectors.T
+        whitening = (vectors / np.sqrt(np.maximum(variances, MIN_VARIANCE * size))) @ vectors.T
         offsets = (centres - sums.sum(axis=0) / n) @ whitening
         ratios, directions = np.linalg.eigh((offsets * counts[:, None]).T @ offsets / n)
         # Means of few rows differ also where their classes do not.

@@ -10,14 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from simtree._kernels import cart as kernels
-from simtree._kernels.search import AUC, ENTROPY, GINI, Rule
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._binning import TrainingPairs
-from simtree.trees._regions import AxisRegion, Region
-
-#: What a test of a classification tree lowers, by name.
-CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
+from simtree.trees._regions import Region
 
 
 class Split(NamedTuple):
@@ -72,9 +67,9 @@ class Cell:
         return self.pairs.codes[self.start : self.stop]
 
     @property
-    def point_pairs(self) -> PointPairs:
+    def sample_pairs(self) -> SamplePairs:
         """The cell's pairs with their points."""
-        return self.pairs.point_pairs(self.start, self.stop)
+        return self.pairs.sample_pairs(self.start, self.stop)
 
     @property
     def pair_map(self) -> CoordinateSet:
@@ -102,12 +97,12 @@ class Cell:
         """Weight of each pair, with mean one; same and different pairs weigh as much in total."""
         return np.where(self.same, 0.5 * self.n_pairs / self.n_same, 0.5 * self.n_pairs / self.n_different)
 
-    def sample(self, max_samples: int) -> tuple[PointPairs, NDArray[np.bool_], NDArray[np.float64]]:
+    def sample(self, max_samples: int) -> tuple[SamplePairs, NDArray[np.bool_], NDArray[np.float64]]:
         """Pairs, labels and weights of the cell, or of that many of its pairs drawn without replacement."""
         if self.n_pairs <= max_samples:
-            return self.point_pairs, self.same, self.weights
+            return self.sample_pairs, self.same, self.weights
         rows = np.sort(self.rng.choice(self.n_pairs, max_samples, replace=False))
-        return self.point_pairs.take(rows), self.same[rows], self.weights[rows]
+        return self.sample_pairs.take(rows), self.same[rows], self.weights[rows]
 
     def with_directions(self, directions: NDArray[np.float64]) -> Cell:
         """The cell by itself, with codes of its allowed coordinates and then of oblique ones along these directions."""
@@ -118,40 +113,7 @@ class Cell:
 
     def split_by(self, region: Region) -> Split:
         """The split of the cell by a region."""
-        return Split(region, region.contains(self.pair_map, self.point_pairs))
-
-    def split_by_cart(self, criterion: int, max_depth: int, min_leaf: int, *, n_drawn: int | None = None) -> Split | None:
-        """The split by a classification tree whose leaves are united, or None if all its leaves fall on one side.
-
-        ``n_drawn`` coordinates are drawn anew for each test; None uses all that the cell allows.
-        """
-        n_nodes = min(2**max_depth - 1, 2 * (self.n_pairs // min_leaf) + 1)
-        uniforms = np.empty((0, 0))
-        if n_drawn is not None and n_drawn < len(self.coordinates):
-            uniforms = self.rng.random((n_nodes, n_drawn))
-        coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
-        rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes))
-        inside = np.empty(self.n_pairs, dtype=np.bool_)
-        histograms = self.pairs.histograms(max_depth)
-        counted = not uniforms.size and self.pairs.count(self.start, self.stop, self.coordinates, histograms)
-        n_rows = kernels.grow_cart(
-            self.pairs.codes,
-            self.pairs.same,
-            self.start,
-            self.stop,
-            self.coordinates,
-            Rule(criterion, min_leaf, self.weight_same, self.weight_different),
-            max_depth,
-            uniforms,
-            histograms,
-            counted,
-            rows,
-            inside,
-        )
-        if n_rows == 0:
-            return None
-        coordinate, code, if_le, if_gt, decrease = (column[:n_rows] for column in rows)
-        return Split(AxisRegion(coordinate, self.pairs.thresholds(coordinate, code), if_le, if_gt, decrease), inside)
+        return Split(region, region.contains(self.pair_map, self.sample_pairs))
 
 
 class Splitter(BaseEstimator, ABC):

@@ -1,12 +1,22 @@
-"""A cost-sensitive classification tree as LeafRank."""
+"""A cost-sensitive classification tree as LeafRank, and the search that other splitters share with it."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from simtree._kernels import cart as kernels
+from simtree._kernels.search import AUC, ENTROPY, GINI, Rule
 from simtree._utils.validation import check_choice, check_integer, n_to_draw
+from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
-from simtree.splitters._base import CRITERIA, Cell, Split, Splitter
+from simtree.splitters._base import Cell, Split, Splitter
+from simtree.trees._regions import AxisRegion
+
+#: What a test of a classification tree lowers, by name.
+CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
 
+@register(SPLITTER)
 class CartSplitter(Splitter):
     """A classification tree on the coordinates, its leaves united into one region.
 
@@ -55,4 +65,38 @@ class CartSplitter(Splitter):
     def split(self, cell: Cell) -> Split | None:
         """Inside: the leaves in which same pairs weigh at least half."""
         n_drawn = n_to_draw("max_features", self.max_features, len(cell.coordinates))
-        return cell.split_by_cart(CRITERIA[self.criterion], self.max_depth, self.min_samples_leaf, n_drawn=n_drawn)
+        return split_by_cart(cell, self.criterion, self.max_depth, self.min_samples_leaf, n_drawn=n_drawn)
+
+
+def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, n_drawn: int | None = None) -> Split | None:
+    """Return the split of a cell by a classification tree whose leaves are united, or None if all fall on one side.
+
+    ``n_drawn`` coordinates are drawn anew for each test; None uses all that the cell allows.
+    """
+    n_nodes = min(2**max_depth - 1, 2 * (cell.n_pairs // min_leaf) + 1)
+    uniforms = np.empty((0, 0))
+    if n_drawn is not None and n_drawn < len(cell.coordinates):
+        uniforms = cell.rng.random((n_nodes, n_drawn))
+    coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
+    rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes))
+    inside = np.empty(cell.n_pairs, dtype=np.bool_)
+    histograms = cell.pairs.histograms(max_depth)
+    counted = not uniforms.size and cell.pairs.count(cell.start, cell.stop, cell.coordinates, histograms)
+    n_rows = kernels.grow_cart(
+        cell.pairs.codes,
+        cell.pairs.same,
+        cell.start,
+        cell.stop,
+        cell.coordinates,
+        Rule(CRITERIA[criterion], min_leaf, cell.weight_same, cell.weight_different),
+        max_depth,
+        uniforms,
+        histograms,
+        counted,
+        rows,
+        inside,
+    )
+    if n_rows == 0:
+        return None
+    coordinate, code, if_le, if_gt, decrease = (column[:n_rows] for column in rows)
+    return Split(AxisRegion(coordinate, cell.pairs.thresholds(coordinate, code), if_le, if_gt, decrease), inside)

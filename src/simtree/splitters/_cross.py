@@ -6,11 +6,13 @@ import numpy as np
 
 from simtree._kernels.cross import best_square
 from simtree._utils.validation import check_integer
+from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 
 
+@register(SPLITTER)
 class CrossSplitter(Splitter):
     """The best region of pairs with both values of a feature on the same side of a value, or its complement.
 

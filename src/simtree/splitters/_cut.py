@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from simtree._kernels.search import AUC
 from simtree._utils.validation import check_integer
+from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
+from simtree.splitters._cart import split_by_cart
 
 
+@register(SPLITTER)
 class CutSplitter(Splitter):
     """The best threshold on one coordinate, the similar side on either side of it.
 
@@ -39,4 +41,4 @@ class CutSplitter(Splitter):
 
     def split(self, cell: Cell) -> Split | None:
         """Inside: the half space with the highest AUC gain."""
-        return cell.split_by_cart(AUC, max_depth=1, min_leaf=max(self.min_samples_leaf, cell.min_pairs))
+        return split_by_cart(cell, "auc", max_depth=1, min_leaf=max(self.min_samples_leaf, cell.min_pairs))

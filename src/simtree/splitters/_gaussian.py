@@ -7,13 +7,15 @@ from numpy.typing import NDArray
 from scipy.linalg import inv
 
 from simtree._utils.validation import check_integer, check_real
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
+from simtree.io._registry import SPLITTER, register
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.trees._regions import QuadraticRegion
 
 Matrix = NDArray[np.float64]
 
 
+@register(SPLITTER)
 class GaussianSplitter(Splitter):
     """The log-likelihood ratio of same against different pairs, if differences and sums are Gaussian, cut at its best point.
 
@@ -60,7 +62,7 @@ class GaussianSplitter(Splitter):
         region = gaussian_ratio(pairs, same, features, self.shrinkage)
         if region is None:
             return None
-        scores = region.scores(cell.point_pairs)
+        scores = region.scores(cell.sample_pairs)
         threshold = best_threshold(scores, cell.same, cell.weight_same, cell.weight_different, cell.min_pairs)
         if threshold is None:
             return None
@@ -68,7 +70,7 @@ class GaussianSplitter(Splitter):
 
 
 def gaussian_ratio(
-    pairs: PointPairs, same: NDArray[np.bool_], features: NDArray[np.int64], shrinkage: float
+    pairs: SamplePairs, same: NDArray[np.bool_], features: NDArray[np.int64], shrinkage: float
 ) -> QuadraticRegion | None:
     """The log-likelihood ratio, up to a constant, as the score of a region; None where it cannot be computed.
 

@@ -8,11 +8,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from simtree._utils.validation import check_integer, check_real
+from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.trees._regions import LinearRegion
 
 
+@register(SPLITTER)
 class LinearSplitter(Splitter):
     """An asymmetrically weighted linear SVM on the coordinates, which are standardised inside each cell.
 

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import check_choice, check_integer, n_to_draw
+from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.pairs._directions import discriminant_directions
-from simtree.splitters._base import CRITERIA, Cell, Split, Splitter
+from simtree.splitters._base import Cell, Split, Splitter
+from simtree.splitters._cart import CRITERIA, split_by_cart
 from simtree.trees._regions import AxisRegion, ObliqueRegion
 
 
+@register(SPLITTER)
 class ObliqueCartSplitter(Splitter):
     """A classification tree on the coordinates and on oblique ones along directions of the cell's own.
 
@@ -74,15 +77,15 @@ class ObliqueCartSplitter(Splitter):
 
     def split(self, cell: Cell) -> Split | None:
         """Inside: the leaves in which same pairs weigh at least half."""
-        tree = (CRITERIA[self.criterion], self.max_depth, self.min_samples_leaf)
+        tree = (self.criterion, self.max_depth, self.min_samples_leaf)
         n_drawn = n_to_draw("max_features", self.max_features, len(cell.coordinates))
         directions = self._directions(cell)
         if directions is None:
-            return cell.split_by_cart(*tree, n_drawn=n_drawn)
+            return split_by_cart(cell, *tree, n_drawn=n_drawn)
         if n_drawn < len(cell.coordinates):
             drawn = np.sort(cell.rng.choice(cell.coordinates, n_drawn, replace=False))
             cell = Cell(cell.pairs, cell.start, cell.stop, cell.n_same, cell.n_different, drawn, cell.min_pairs, cell.rng)
-        split = cell.with_directions(directions).split_by_cart(*tree)
+        split = split_by_cart(cell.with_directions(directions), *tree)
         if split is None:
             return None
         assert isinstance(split.region, AxisRegion)

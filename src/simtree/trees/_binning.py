@@ -21,7 +21,7 @@ from simtree._kernels.coordinates import fill_values
 from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
 from simtree._utils.threads import in_threads
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, PointPairs
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
 from simtree.pairs._sampling import IndexPairs
 
 # Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
@@ -87,9 +87,9 @@ class TrainingPairs:
         """The greatest number of bins of a coordinate."""
         return 1 + max(len(edges) for edges in self._edges)
 
-    def point_pairs(self, start: int, stop: int) -> PointPairs:
+    def sample_pairs(self, start: int, stop: int) -> SamplePairs:
         """The pairs of a segment with their points."""
-        return PointPairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
+        return SamplePairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
 
     def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
         """Bring the inside pairs of a segment to its front and return where the outside ones begin; ``inside`` is used up."""
@@ -104,8 +104,8 @@ class TrainingPairs:
         own = CoordinateSet((OBLIQUE,), self.pair_map.n_features, directions)
         used, numbers = np.unique(np.concatenate([rows.first, rows.second]), return_inverse=True)
         first, second = numbers.astype(np.int32).reshape(2, -1)
-        points = own.extend(self.X[used, : own.n_features])
-        joined = TrainingPairs(points, IndexPairs(first, second, rows.same), own, self._max_bins)
+        samples = own.extend(self.X[used, : own.n_features])
+        joined = TrainingPairs(samples, IndexPairs(first, second, rows.same), own, self._max_bins)
         joined.codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
         joined._edges = [self._edges[c] for c in coordinates] + joined._edges
         return joined
@@ -144,7 +144,7 @@ class TrainingPairs:
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
         self._edges = self._find_edges(max_bins)
         if self.wide:
-            pairs = self.point_pairs(0, n_pairs)
+            pairs = self.sample_pairs(0, n_pairs)
             for column, edges in enumerate(self._edges):
                 self.codes[:, column] = np.searchsorted(edges, self._values([column], pairs)[0])
         else:
@@ -152,7 +152,7 @@ class TrainingPairs:
 
     def _fill_byte_codes(self) -> None:
         n_edges = np.array([len(edges) for edges in self._edges])
-        padded = np.full((len(n_edges), kernels.MOST_EDGES + kernels.ROOM), np.inf)
+        padded = np.full((len(n_edges), kernels.MAX_EDGES + kernels.ROOM), np.inf)
         for row, edges in zip(padded, self._edges, strict=True):
             row[: len(edges)] = edges
         low = np.where(n_edges > 0, padded[:, 0], 0.0)
@@ -169,12 +169,12 @@ class TrainingPairs:
 
         def fill(start: int) -> None:
             stop = min(start + CHUNK, len(self))
-            pairs = self.pair_map.complete(self.point_pairs(start, stop))
+            pairs = self.pair_map.complete(self.sample_pairs(start, stop))
             kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
 
         in_threads(fill, range(0, len(self), CHUNK), self._n_threads)
 
-    def _values(self, columns: list[int], pairs: PointPairs) -> NDArray[np.float64]:
+    def _values(self, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
         """Values of some coordinates, ``(n_columns, n_pairs)``."""
         values = np.empty((len(columns), pairs.n_pairs))
         coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
@@ -184,7 +184,7 @@ class TrainingPairs:
     def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
         # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
         sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
-        pairs = self.point_pairs(0, len(self))
+        pairs = self.sample_pairs(0, len(self))
         sampled = self.pair_map.complete(pairs.take(sample))
         edges = [np.empty(0)] * len(self.pair_map)
         # The least and the greatest of the two values of a feature share their edges: square regions compare both with one

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._coordinates import PointPairs
+from simtree.pairs._coordinates import SamplePairs
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, AxisRegion
 
@@ -73,7 +73,7 @@ class Explanation:
 def explain(
     trees: Sequence[RankTree],
     values: Sequence[NDArray[np.float64]],
-    pair: PointPairs,
+    pair: SamplePairs,
     names: Sequence[str] | None,
 ) -> Explanation:
     """The explanation of the mean over trees of the values of the terminal cells of one pair."""
@@ -92,7 +92,7 @@ def explain(
     return Explanation(features, x, x2, contributions / n, float(base / n), float(score / n))
 
 
-def _follow(tree: RankTree, values: NDArray[np.float64], pair: PointPairs) -> tuple[NDArray[np.float64], int]:
+def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> tuple[NDArray[np.float64], int]:
     """What each feature added to the value on the way of one pair, and the terminal cell it ends in."""
     pair_map = tree.pair_map
     plain = pair_map.plain_values(pair)[:, 0]

@@ -9,12 +9,13 @@ error).
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._coordinates import PointPairs
+from simtree.io._fields import Fields
+from simtree.pairs._coordinates import SamplePairs
 from simtree.trees._rank_tree import RankTree, TreeBuilder
 
 
@@ -27,6 +28,17 @@ class PruningPath(NamedTuple):
     """AUC of the subtree on the training pairs."""
     n_leaves: NDArray[np.int64]
     """Number of its terminal cells."""
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the path."""
+        return self._asdict()
+
+    @classmethod
+    def _from_state(cls, fields: Fields) -> PruningPath:
+        """Return the path of a model file."""
+        penalties = fields.array("penalties", "float64", (None,), low=0.0)
+        aucs = fields.array("aucs", "float64", penalties.shape)
+        return cls(penalties, aucs, fields.array("n_leaves", "int64", penalties.shape, low=1))
 
 
 def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
@@ -93,7 +105,7 @@ def prune(tree: RankTree, penalty: float) -> RankTree:
     return builder.freeze()
 
 
-def held_out_gains(tree: RankTree, pairs: PointPairs, same: NDArray[np.bool_]) -> NDArray[np.float64]:
+def held_out_gains(tree: RankTree, pairs: SamplePairs, same: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Gain of each split on other pairs: what it adds, twice, to the AUC of any subtree that has it."""
     cells = tree.cells
     reached = tree.apply(pairs)

@@ -14,7 +14,7 @@ Where a cell is split by another kind of region, the walk stops there and the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,9 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels.route import Nodes, add_exit_values, route_pairs
+from simtree.io._fields import MAX_COUNT, Fields
+from simtree.io._registry import REGION, get_class, known_names
 from simtree.metrics import Roc
-from simtree.pairs._coordinates import CoordinateSet, PointPairs
-from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
+from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, ranges
+
+# Beyond this depth different cells get the same score in float64.
+MAX_DEPTH = 52
+# Larger numbers in a model file are taken for damage.
+MAX_TREES = 1 << 16
+MAX_REGIONS = 1 << 20
+# Gains follow from counts, up to rounding.
+ROUNDING = 1e-9
 
 
 class Cells(NamedTuple):
@@ -75,6 +85,63 @@ class RankTree:
     coordinate: NDArray[np.int32]
     decrease: NDArray[np.float64]
     regions: Mapping[int, Region]
+
+    @staticmethod
+    def _get_state(trees: Sequence[RankTree]) -> dict[str, Any]:
+        """Return what a model file holds of trees with the same coordinates: one array for each column, tree after tree.
+
+        What follows from other entries (depths, ranks, parents, where the tests of a cell end) is not written, so that it
+        cannot contradict them.
+        """
+        n_regions = sum(len(tree.regions) for tree in trees)
+        if len(trees) > MAX_TREES or n_regions > MAX_REGIONS:
+            raise ValueError(
+                f"a model of {len(trees):,} trees with {n_regions:,} regions cannot be saved; a file holds at most "
+                f"{MAX_TREES:,} and {MAX_REGIONS:,}. Grow fewer or smaller trees."
+            )
+        tests = [separate_tests(tree) for tree in trees]
+        cells = {
+            name: np.concatenate([getattr(tree.cells, name) for tree in trees])
+            for name in ("inside", "n_same", "n_different", "gain")
+        }
+        return {
+            "coordinates": trees[0].pair_map._get_state(),
+            "max_depth": np.array([tree.max_depth for tree in trees], dtype=np.int64),
+            "n_cells": np.array([tree.n_cells for tree in trees], dtype=np.int64),
+            "cells": {**cells, "n_tests": np.concatenate([n_tests for n_tests, _ in tests])},
+            "tests": AxisRegion._get_state([of_tree for _, of_tree in tests]),
+            "regions": _regions_state(trees),
+        }
+
+    @classmethod
+    def _from_state(cls, fields: Fields) -> list[RankTree]:
+        """Return the trees of a model file."""
+        pair_map = CoordinateSet._from_state(fields.part("coordinates"))
+        n_cells = fields.lengths("n_cells", None, low=1)
+        if not 0 < len(n_cells) <= MAX_TREES:
+            raise fields.fail("n_cells", f"must have an entry for each tree, of which there are at most {MAX_TREES:,}")
+        max_depth = fields.array("max_depth", "int64", n_cells.shape, low=1, high=MAX_DEPTH)
+        part, total = fields.part("cells"), int(n_cells.sum())
+        inside = part.array("inside", "int32", (total,), low=-1)
+        n_same = part.array("n_same", "int64", (total,), low=0, high=MAX_COUNT)
+        n_different = part.array("n_different", "int64", (total,), low=0, high=MAX_COUNT)
+        gain = part.array("gain", "float64", (total,))
+        n_tests = part.lengths("n_tests", total)
+        tests = AxisRegion._from_state(fields.part("tests"), n_tests, len(pair_map))
+        others = _regions_from_state(fields.part("regions"), pair_map, n_cells)
+        trees = []
+        first_tests = np.concatenate([[0], np.cumsum(n_tests)])
+        for number, (start, stop) in enumerate(ranges(n_cells)):
+            own = slice(start, stop)
+            columns = inside[own], n_same[own], n_different[own], gain[own], n_tests[own]
+            cells = _cells_from_state(part, int(max_depth[number]), *columns)
+            regions = others[number]
+            by_region = (cells.inside >= 0) & (n_tests[own] == 0)
+            if ((n_tests[own] > 0) & (cells.inside < 0)).any() or list(regions) != np.flatnonzero(by_region).tolist():
+                raise fields.fail("regions", "must have one region for each cell that is split, and no other")
+            of_tree = tests.between(int(first_tests[start]), int(first_tests[stop]))
+            trees.append(joined_tree(pair_map, int(max_depth[number]), cells, n_tests[own], of_tree, regions))
+        return trees
 
     @property
     def n_cells(self) -> int:
@@ -153,7 +220,7 @@ class RankTree:
             tpr[outside] = tpr[cell] + self.tpr_mass[inside]
         return fpr, tpr
 
-    def apply(self, pairs: PointPairs) -> NDArray[np.int32]:
+    def apply(self, pairs: SamplePairs) -> NDArray[np.int32]:
         """The terminal cell of each pair."""
         cell = np.zeros(pairs.n_pairs, dtype=np.int32)
         pairs = self.pair_map.complete(pairs)
@@ -167,11 +234,11 @@ class RankTree:
                 cell[chosen] = reached
         return cell
 
-    def score(self, pairs: PointPairs) -> NDArray[np.float64]:
+    def score(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Score of each pair."""
         return self.scores[self.apply(pairs)]
 
-    def add_values(self, pairs: PointPairs, values: NDArray[np.float64], total: NDArray[np.float64]) -> None:
+    def add_values(self, pairs: SamplePairs, values: NDArray[np.float64], total: NDArray[np.float64]) -> None:
         """Add to ``total`` of each pair the value of its terminal cell."""
         if self.regions or self.cells.entry[0] < 0:
             total += values[self.apply(pairs)]
@@ -209,7 +276,7 @@ class RankTree:
         entry = int(self.cells.entry[cell])
         return entry if entry >= 0 else -1 - cell
 
-    def _walk(self, pairs: PointPairs, start: int, cell: NDArray[np.int32]) -> None:
+    def _walk(self, pairs: SamplePairs, start: int, cell: NDArray[np.int32]) -> None:
         """Walk pairs that lie in cell ``start`` as far as axis regions lead; OUT ``cell``."""
         entry = int(self.cells.entry[start])
         if entry >= 0 and pairs.n_pairs:
@@ -332,3 +399,83 @@ def separate_tests(tree: RankTree) -> tuple[NDArray[np.int64], AxisRegion]:
     n_tests = np.bincount(owner, minlength=tree.n_cells).astype(np.int64)
     nodes = tree.nodes
     return n_tests, AxisRegion(tree.coordinate, nodes.threshold, local(nodes.if_le), local(nodes.if_gt), tree.decrease)
+
+
+def _cells_from_state(
+    fields: Fields,
+    max_depth: int,
+    inside: NDArray[np.int32],
+    n_same: NDArray[np.int64],
+    n_different: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    n_tests: NDArray[np.int64],
+) -> Cells:
+    """The cells of one tree, if each but the first is the child of one before it, and children partition their parent."""
+    n = len(inside)
+    split = np.flatnonzero(inside >= 0)
+    children = inside[split]
+    if n % 2 == 0 or not np.array_equal(np.sort(children), np.arange(1, n, 2)) or (children <= split).any():
+        raise fields.fail("inside", "must make each cell but the first the child of one cell before it")
+    outside = np.where(inside >= 0, inside + 1, -1).astype(np.int32)
+    parent = np.full(n, -1, dtype=np.int32)
+    parent[children], parent[children + 1] = split, split
+    depth, rank = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int64)
+    level = np.zeros(1, dtype=np.int64)
+    while len(level := level[inside[level] >= 0]):
+        if depth[level[0]] == max_depth:
+            raise fields.fail("inside", f"must not be deeper than max_depth={max_depth}")
+        for child, side in ((inside[level], 0), (outside[level], 1)):
+            depth[child], rank[child] = depth[level] + 1, 2 * rank[level] + side
+        level = np.concatenate([inside[level], outside[level]]).astype(np.int64)
+    for name, counts in (("n_same", n_same), ("n_different", n_different)):
+        if counts[0] < 1 or not np.array_equal(counts[children] + counts[children + 1], counts[split]):
+            raise fields.fail(name, "must be positive for a tree, and for a cell the sum of its children's")
+    fpr, tpr = n_different / n_different[0], n_same / n_same[0]
+    expected = np.zeros(n)
+    expected[split] = fpr[split] * tpr[children] - tpr[split] * fpr[children]
+    if np.abs(gain - expected).max() > ROUNDING:
+        raise fields.fail("gain", "must be what the counts of a cell and its children make it")
+    return Cells(depth, rank, parent, inside, outside, n_same, n_different, gain, entries(n_tests))
+
+
+def _regions_state(trees: Sequence[RankTree]) -> dict[str, Any]:
+    """Return the regions of another kind than axis, kind by kind, with the tree and cell of each."""
+    placed = [(number, cell, region) for number, tree in enumerate(trees) for cell, region in tree.regions.items()]
+    found: dict[str, Any] = {}
+    for kind in sorted({region.kind for _, _, region in placed}):
+        if kind not in _region_classes():
+            raise TypeError(
+                "a tree grown with ClassifierSplitter cannot be saved: it holds fitted classifiers, which a file of data alone "
+                "cannot; use another splitter, or pickle the model where you trust whoever can write the file."
+            )
+        of_kind = [entry for entry in placed if entry[2].kind == kind]
+        place = {"tree": [tree for tree, _, _ in of_kind], "cell": [cell for _, cell, _ in of_kind]}
+        numbers = {name: np.array(column, dtype=np.int64) for name, column in place.items()}
+        found[kind] = {**numbers, **_region_classes()[kind]._get_state([region for _, _, region in of_kind])}
+    return found
+
+
+def _region_classes() -> dict[str, Any]:
+    """Return the classes of regions that a model file can hold, by kind."""
+    return {get_class(REGION, name).kind: get_class(REGION, name) for name in known_names(REGION)}
+
+
+def _regions_from_state(fields: Fields, pair_map: CoordinateSet, n_cells: NDArray[np.int64]) -> list[dict[int, Region]]:
+    """For each tree its regions by cell, parents before children."""
+    found: dict[tuple[int, int], Region] = {}
+    for kind, cls in _region_classes().items():
+        if not fields.has(kind):
+            continue
+        part = fields.part(kind)
+        tree = part.array("tree", "int64", (None,), low=0, high=len(n_cells) - 1)
+        cell = part.array("cell", "int64", tree.shape, low=0)
+        if not 0 < len(tree) <= MAX_REGIONS or (cell >= n_cells[tree]).any():
+            raise part.fail("cell", f"must be the numbers of cells that there are, at most {MAX_REGIONS:,}")
+        places = list(zip(tree.tolist(), cell.tolist(), strict=True))
+        if len(set(places)) < len(places) or not found.keys().isdisjoint(places):
+            raise part.fail("cell", "must not name a cell twice")
+        found.update(zip(places, cls._from_state(part, len(places), pair_map), strict=True))
+    regions: list[dict[int, Region]] = [{} for _ in n_cells]
+    for tree_number, cell_number in sorted(found):
+        regions[tree_number][cell_number] = found[tree_number, cell_number]
+    return regions

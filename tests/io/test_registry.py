@@ -20,19 +20,23 @@ from simtree import (
     WithinClassWhitening,
 )
 from simtree.io._archive import document_bytes, read_document
-from simtree.models._part_files import (
-    CLASSES,
-    parameters_document,
+from simtree.io._registry import (
+    MODEL,
+    REGION,
+    REPRESENTATION,
+    SPLITTER,
+    estimator_from_state,
+    get_class,
+    known_names,
+    parameters_state,
     plain_parameters,
-    read_estimator,
-    read_representation,
-    representation_document,
 )
+from simtree.representation._applied import representation_from_state, representation_state
 from tiny_models import fitted, people
 
 
 def read(document, n_features=3):
-    return read_representation(read_document(document_bytes(document)), n_features)
+    return representation_from_state(read_document(document_bytes(document)), n_features)
 
 
 @pytest.mark.parametrize("name", REPRESENTATIONS)
@@ -40,7 +44,7 @@ def test_every_representation_comes_back_bit_for_bit(name):
     X, y = people(1)
     representation = clone(REPRESENTATIONS[name])
     representation.fit_transform(X, y)
-    loaded, n_columns = read(representation_document(representation))
+    loaded, n_columns = read(representation_state(representation))
     new = people(2)[0]
     np.testing.assert_array_equal(loaded.transform(new), representation.transform(new), strict=True)
     assert n_columns == representation.transform(new).shape[1]
@@ -53,7 +57,7 @@ def test_a_pipeline_in_a_pipeline_comes_back():
     X, y = people(1)
     inner = make_pipeline(MarginalQuantiles(output="normal"))
     pipeline = make_pipeline(inner, WithinClassWhitening(n_components=2, random_state=0)).fit(X, y)
-    loaded, n_columns = read(representation_document(pipeline))
+    loaded, n_columns = read(representation_state(pipeline))
     np.testing.assert_array_equal(loaded.transform(X), pipeline.transform(X))
     assert n_columns == 2
     assert repr(loaded) == repr(pipeline)
@@ -67,8 +71,8 @@ def test_parameters_of_parts_come_back():
         directions=("random", "discriminant"),
         max_samples=0.7,
     )
-    document = {"class": "SimilarityForest", "parameters": parameters_document(forest)}
-    loaded = read_estimator(read_document(document_bytes(document)), {"SimilarityForest": SimilarityForest})
+    document = {"class": "SimilarityForest", "parameters": parameters_state(forest)}
+    loaded = estimator_from_state(read_document(document_bytes(document)), SimilarityForest)
     assert repr(loaded) == repr(forest).replace("('random', 'discriminant')", "['random', 'discriminant']")
     assert loaded.representation is not representation
 
@@ -85,8 +89,10 @@ def test_parameters_for_people_are_words_and_numbers():
 
 
 def test_only_classes_of_simtree_can_be_named():
-    assert all(known.__module__.startswith("simtree.") for known in CLASSES.values())
-    document = {"class": "Pipeline", "steps": [{"name": "a", "step": {"class": "StandardScaler", "parameters": {}}}]}
+    kinds = (MODEL, SPLITTER, REPRESENTATION, REGION)
+    known = [get_class(kind, name) for kind in kinds for name in known_names(kind)]
+    assert all(cls.__module__.startswith(("simtree.", "sklearn.preprocessing.", "sklearn.decomposition.")) for cls in known)
+    document = {"class": "Pipeline", "steps": [{"name": "a", "step": {"class": "FunctionTransformer", "parameters": {}}}]}
     with pytest.raises(ModelFileError, match=r"steps\[0\].step.class must be one of 'ForestPosterior'"):
         read(document)
 
@@ -158,7 +164,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(("name", "change"), [(name, change) for name, changes in CHANGES.items() for change in changes])
 def test_representations_that_cannot_be_are_refused(name, change):
-    document = copy.deepcopy(representation_document(fitted(name).representation_))
+    document = copy.deepcopy(representation_state(fitted(name).representation_))
     read(document)  # good as it is
     CHANGES[name][change](document)
     with pytest.raises(ModelFileError, match="is damaged"):

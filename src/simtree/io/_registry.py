@@ -1,0 +1,192 @@
+"""The registry of classes that a model file may name, and their parameters as data.
+
+Only registered classes are written and read, by their names, and Pipelines of them: a file cannot name other code. A class
+writes what it learned with ``_get_fitted_state`` and reads it with ``_set_fitted_state``, side by side; classes of
+scikit-learn, which have no such methods, are registered together with two functions that do the same (`adapt`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import numbers
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from simtree.io._fields import Fields
+
+PIPELINE = "Pipeline"
+MODEL, SPLITTER, REPRESENTATION, REGION = "model", "splitter", "representation", "region"
+# Kinds of estimators that may be a parameter of another.
+PARAMETERS = (SPLITTER, REPRESENTATION)
+# Tables of samples, or functions of the user's: not part of a model. Members of an ensemble: written with what they learned.
+LEFT_OUT = ("preprocessor", "estimators")
+# Larger numbers are taken for damage.
+MAX_STEPS = 32
+MAX_THREADS = 64
+
+T = TypeVar("T", bound=type)
+
+
+class External(NamedTuple):
+    """A class of another library, imported when it is needed, with functions that write and read what it learned."""
+
+    module: str
+    get_state: Callable[[Any], dict[str, Any]]
+    set_state: Callable[[Any, Fields], int]
+
+
+_CLASSES: dict[str, dict[str, type]] = {MODEL: {}, SPLITTER: {}, REPRESENTATION: {}, REGION: {}}
+_EXTERNAL: dict[str, External] = {}
+
+
+def register(kind: str) -> Callable[[T], T]:
+    """Return a class decorator that lets model files name the class as one of a kind."""
+
+    def add(cls: T) -> T:
+        _CLASSES[kind][cls.__name__] = cls
+        return cls
+
+    return add
+
+
+def adapt(name: str, external: External) -> None:
+    """Let model files name a transformer of another library as a representation."""
+    _EXTERNAL[name] = external
+
+
+def known_names(kind: str) -> list[str]:
+    """Return the names of the classes of a kind, in alphabetical order."""
+    return sorted([*_CLASSES[kind], *(_EXTERNAL if kind == REPRESENTATION else ())])
+
+
+def get_class(kind: str, name: str) -> Any:
+    """Return the class of a kind that a file names."""
+    if kind == REPRESENTATION and name in _EXTERNAL:
+        return getattr(importlib.import_module(_EXTERNAL[name].module), name)
+    return _CLASSES[kind][name]
+
+
+def is_registered(value: Any, kind: str) -> bool:
+    """Return whether the class of an object is one that a file may name."""
+    name = type(value).__name__
+    return name in known_names(kind) and get_class(kind, name) is type(value)
+
+
+def get_fitted_state(representation: Any) -> dict[str, Any]:
+    """Return what a model file holds of what a registered representation learned."""
+    external = _EXTERNAL.get(type(representation).__name__)
+    state: dict[str, Any] = representation._get_fitted_state() if external is None else external.get_state(representation)
+    return state
+
+
+def set_fitted_state(representation: Any, fields: Fields) -> int:
+    """Read what a registered representation learned; return the number of columns of transformed samples."""
+    external = _EXTERNAL.get(type(representation).__name__)
+    return int(representation._set_fitted_state(fields)) if external is None else external.set_state(representation, fields)
+
+
+def refusal(what: str) -> str:
+    """Return the sentence that something cannot be saved."""
+    known = ", ".join([*known_names(SPLITTER), *known_names(REPRESENTATION)])
+    return (
+        f"{what} cannot be saved: a model file holds data, never code, and knows these splitters and representations only "
+        f"({known}, and Pipelines of them); use these, or pickle the model and load it only where you trust whoever can write "
+        "the file."
+    )
+
+
+def parameters_state(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator without tables of samples and random generators; many threads are all cores."""
+    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
+    if isinstance(parameters.get("n_jobs"), numbers.Integral) and parameters["n_jobs"] > MAX_THREADS:
+        parameters["n_jobs"] = -1
+    return {name: _parameter(type(estimator).__name__, name, value) for name, value in parameters.items()}
+
+
+def plain_parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator as strings and numbers for people; the same are left out."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            return plain(value.tolist())
+        if isinstance(value, list | tuple) and _is_plain(value):
+            return [plain(entry) for entry in value]
+        return value.item() if isinstance(value, np.generic) else value if _is_plain(value) else repr(value)
+
+    parameters = estimator.get_params(deep=False).items()
+    return {name: plain(value) for name, value in parameters if name not in LEFT_OUT}
+
+
+def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
+    """Return an unfitted estimator with the parameters of its state and those given."""
+    part = fields.part("parameters")
+    names = cls._get_param_names()  # type: ignore[attr-defined]
+    unknown = set(part.content) - set(names) | set(LEFT_OUT) & set(part.content)
+    if unknown:
+        raise part.fail(min(unknown), f"is not a parameter of {cls.__name__}")
+    parameters = {name: _read_parameter(part, name) for name in part.content}
+    n_jobs = parameters.get("n_jobs")
+    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0 or n_jobs > MAX_THREADS):
+        raise part.fail("n_jobs", f"must be a number of parallel jobs, at most {MAX_THREADS}")
+    return cls(**parameters, **given)
+
+
+def check_parameters(fields: Fields, estimator: Any) -> None:
+    """Refuse parameters that `fit` would refuse."""
+    try:
+        if hasattr(estimator, "_check_parameters"):
+            estimator._check_parameters()
+        else:
+            estimator._validate_params()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise fields.fail("parameters", f"are wrong: {error}") from None
+
+
+def pipeline_steps(fields: Fields) -> list[Fields]:
+    """Return the steps of a Pipeline, with names that it allows."""
+    steps = fields.parts("steps", MAX_STEPS)
+    names = [step.word("name") for step in steps]
+    if not steps or len(set(names)) < len(names) or any("__" in name or not name for name in names):
+        raise fields.fail("steps", "must have different names without '__'")
+    return steps
+
+
+def _parameter(owner: str, name: str, value: Any) -> Any:
+    """Return a parameter as it is written."""
+    if _is_plain(value):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return _parameter(owner, name, value.tolist())
+    if type(value) is Pipeline:
+        steps = [{"name": step, "step": _parameter(owner, name, part)} for step, part in value.steps]
+        return {"class": PIPELINE, "steps": steps}
+    if not any(is_registered(value, kind) for kind in PARAMETERS):
+        raise TypeError(refusal(f"{owner} with {name}={value!r}"))
+    return {"class": type(value).__name__, "parameters": parameters_state(value)}
+
+
+def _read_parameter(fields: Fields, name: str) -> Any:
+    """Return a parameter that was written by `_parameter`."""
+    value = fields.get(name)
+    if isinstance(value, list):
+        value = fields.items(name, len(value))
+        if not _is_plain(value):
+            raise fields.fail(name, "must be a list of strings and numbers")
+    if not isinstance(value, dict):
+        return value
+    part = fields.part(name)
+    name = part.word("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE])
+    if name == PIPELINE:
+        return Pipeline([(step.word("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)])
+    return estimator_from_state(part, get_class(SPLITTER if name in known_names(SPLITTER) else REPRESENTATION, name))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(not isinstance(entry, list | tuple) and _is_plain(entry) for entry in value)
+    return value is None or isinstance(value, bool | int | float | str | np.bool_ | np.integer | np.floating)

@@ -1,0 +1,151 @@
+"""Models as data: what a model file and `to_dict` hold of a fitted similarity, written and read side by side."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from simtree.evaluation._calibration import Calibration
+from simtree.evaluation._thresholds import ThresholdReport
+from simtree.io._archive import write_document
+from simtree.io._fields import Fields
+from simtree.io._registry import (
+    MODEL,
+    check_parameters,
+    estimator_from_state,
+    get_class,
+    is_registered,
+    known_names,
+    parameters_state,
+    plain_parameters,
+)
+from simtree.pairs._coordinates import MAX_FEATURES
+
+
+class PersistenceMixin:
+    """Save a fitted similarity, and make it again from the checked fields of a file."""
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    threshold_: float
+    threshold_report_: ThresholdReport
+    calibration_: Calibration
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file of data, never code; `simtree.load` reads it. The file is written whole or not at all.
+
+        No training point is in it: a ``preprocessor`` is left out, as are callbacks, and a generator as ``random_state``.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom with the ending ``.simtree``.
+
+        Examples
+        --------
+        >>> import tempfile, simtree
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = simtree.SimilarityTree(max_depth=4, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tree.save(f"{folder}/iris.simtree")
+        ...     again = simtree.load(f"{folder}/iris.simtree")
+        >>> bool((again.pairwise_score(X) == tree.pairwise_score(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        write_document(Path(path), self._get_state())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model for people and other programs: parameters, threshold and rules as words and numbers, ready for JSON.
+
+        It is not what `save` writes, and cannot be loaded.
+        """
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "parameters": plain_parameters(self),
+            **self._common_state(),
+            "calibration": self.calibration_.to_dict() if hasattr(self, "calibration_") else None,
+            **self._summary(),
+        }
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the model."""
+        if not is_registered(self, MODEL):
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own and cannot be saved: a model file holds data, never code, and "
+                "knows models of simtree only."
+            )
+        self._check_parameters()
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters_state(self),
+            **self._common_state(),
+            "calibration": self.calibration_._get_state() if hasattr(self, "calibration_") else None,
+            "fitted": self._get_fitted_state(),
+        }
+
+    @classmethod
+    def _from_state(cls, fields: Fields) -> Any:
+        """Return the fitted model of a model file; every number is checked before it is used."""
+        model = estimator_from_state(fields, cls, **cls._given_parameters(fields.part("fitted")))
+        check_parameters(fields, model)
+        model.n_features_in_ = fields.integer("n_features_in", 1, MAX_FEATURES)
+        if fields.has("feature_names_in"):
+            names = fields.words("feature_names_in", MAX_FEATURES)
+            if len(names) != model.n_features_in_:
+                raise fields.fail("feature_names_in", f"must be {model.n_features_in_:,} strings")
+            model.feature_names_in_ = np.array(names, dtype=object)
+        model._set_fitted_state(fields.part("fitted"))
+        model.threshold_ = fields.number("threshold")
+        if fields.has("threshold_report"):
+            model.threshold_report_ = ThresholdReport._from_state(fields.part("threshold_report"))
+            if model.threshold_report_.threshold != model.threshold_:
+                raise fields.fail("threshold", "must be that of its report")
+        if fields.has("calibration"):
+            model.calibration_ = Calibration._from_state(fields.part("calibration"))
+        return model
+
+    def _common_state(self) -> dict[str, Any]:
+        """Return what is written of every model, for files and for people."""
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else [str(name) for name in names],
+            "threshold": float(self.threshold_),
+            "threshold_report": self.threshold_report_.to_dict() if hasattr(self, "threshold_report_") else None,
+        }
+
+    @classmethod
+    def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
+        """Return parameters that are not written as such because they follow from what was learned."""
+        return {}
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is not what it must be."""
+
+    @abstractmethod
+    def _get_fitted_state(self) -> dict[str, Any]:
+        """Return what a model file holds of what was learned."""
+
+    @abstractmethod
+    def _set_fitted_state(self, fields: Fields) -> None:
+        """Read what was learned; parameters, features and their number are there already."""
+
+    def _summary(self) -> dict[str, Any]:
+        """Return what people may want to know of what was learned."""
+        return {}
+
+
+def model_from_state(fields: Fields, known: tuple[str, ...] | None = None) -> Any:
+    """Return the model of checked fields, one of some classes if these are given."""
+    name = fields.word("class", known_names(MODEL) if known is None else known)
+    return get_class(MODEL, name)._from_state(fields)

@@ -1,0 +1,85 @@
+"""A scikit-learn Pipeline that ends in a similarity, as one model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import NotFittedError, check_is_fitted
+
+from simtree.models._base import Similarity
+from simtree.models._represented import RepresentedMixin
+
+
+def from_pipeline(pipeline: Pipeline) -> Similarity:
+    """Return the similarity at the end of a Pipeline, with the steps before it as its ``representation``.
+
+    A Pipeline has no `pair_score`, cannot be saved to a model file and cannot be evaluated; the model that is returned can.
+    It is fitted if the Pipeline is, and then scores pairs as the Pipeline's last step scores transformed samples. A model
+    file can hold it if its steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler,
+    MaxAbsScaler, RobustScaler or PCA.
+
+    Parameters
+    ----------
+    pipeline : sklearn.pipeline.Pipeline
+        Transformers, and last a similarity that has the parameter ``representation``. It is not changed.
+
+    Returns
+    -------
+    Similarity
+        A model of the same class and parameters as the last step.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import simtree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), simtree.SimilarityTree(max_depth=4, random_state=0)).fit(X, y)
+    >>> model = simtree.from_pipeline(pipeline)
+    >>> model.pair_score([[X[0], X[1]], [X[0], X[100]]])
+    array([16.,  2.])
+    """
+    if not isinstance(pipeline, Pipeline):
+        raise TypeError(f"pipeline={pipeline!r} is not a scikit-learn Pipeline; give one whose last step is a similarity.")
+    last = pipeline.steps[-1][1]
+    if not isinstance(last, Similarity):
+        raise TypeError(f"pipeline ends in {last!r}, which is not a similarity; put one such as SimilarityForest() last.")
+    steps = [(name, step) for name, step in pipeline.steps[:-1] if step is not None and step != "passthrough"]
+    if not steps:
+        return _copied(last)
+    if not isinstance(last, RepresentedMixin):
+        raise TypeError(
+            f"{type(last).__name__} has no parameter representation; give the transformers to its members, or end the Pipeline "
+            "in a SimilarityForest, SimilarityTree, GaussianSimilarity or DistanceSimilarity."
+        )
+    model: Any = clone(last)
+    model.representation = _joined([(name, clone(step)) for name, step in steps], model.representation)
+    try:
+        check_is_fitted(last)
+    except NotFittedError:
+        return model  # type: ignore[no-any-return]
+    model.__dict__.update({name: value for name, value in vars(last).items() if name not in model.get_params(deep=False)})
+    model.representation_ = _joined(steps, last.representation_)
+    first = steps[0][1]
+    model.n_features_in_ = first.n_features_in_
+    model.__dict__.pop("feature_names_in_", None)
+    if hasattr(first, "feature_names_in_"):
+        model.feature_names_in_ = first.feature_names_in_
+    return model  # type: ignore[no-any-return]
+
+
+def _joined(steps: list[tuple[str, Any]], representation: Any) -> Any:
+    """Return transformers and then a representation (None: none) as one transformer."""
+    if representation is not None:
+        steps = [*steps, ("representation", representation)]
+    return steps[0][1] if len(steps) == 1 else Pipeline(steps)
+
+
+def _copied(model: Similarity) -> Similarity:
+    """Return a similarity of its own with the same parameters and state."""
+    copy: Similarity = clone(model)
+    copy.__dict__.update({name: value for name, value in vars(model).items() if name not in model.get_params(deep=False)})
+    return copy
