@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, points, posterior, route, search, segments
+from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, posterior, route, search, segments
+from simtree._kernels import samples as points
 from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
 
 pytestmark = [
