@@ -52,6 +52,21 @@ def fitted_tree(request, _fitted):
     return _fitted[request.param]
 
 
+# Checks of input are shared by all estimators: three of them stand for the others.
+REPRESENTATIVES = ["forest", "tree", "tree-represented"]
+FITTED_REPRESENTATIVES = ["forest-full", "gaussian", "tree-local"]
+
+
+@pytest.fixture(params=REPRESENTATIVES)
+def representative(request):
+    return clone(ESTIMATORS[request.param])
+
+
+@pytest.fixture(params=FITTED_REPRESENTATIVES)
+def fitted_representative(request, _fitted):
+    return _fitted[request.param]
+
+
 @pytest.fixture(scope="module")
 def new_pairs():
     """Pairs of points that were not seen in training."""
@@ -295,9 +310,9 @@ def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pai
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(9), np.full(4, np.nan), np.full(4, np.inf), np.zeros((2, 2))])
-def test_metric_refuses_what_is_not_a_point(fitted, bad):
+def test_metric_refuses_what_is_not_a_point(fitted_representative, bad):
     with pytest.raises(ValueError, match="give two points of 4 finite numbers each"):
-        fitted.get_metric()(bad, bad)
+        fitted_representative.get_metric()(bad, bad)
 
 
 def test_predict_accepts_from_the_threshold_on(fitted, new_pairs):
@@ -365,26 +380,26 @@ def test_scoring_changes_no_state(fitted_learner, new_pairs):
     assert pickle.dumps(vars(fitted_learner)) == before
 
 
-def test_pipeline_grid_search_and_cross_validation(estimator, blobs):
+def test_pipeline_grid_search_and_cross_validation(representative, blobs):
     X, y = blobs
-    model = make_pipeline(StandardScaler(), estimator.set_params(n_pairs=500))
+    model = make_pipeline(StandardScaler(), representative.set_params(n_pairs=500))
     assert 0.5 < cross_val_score(model, X, y, cv=3).mean() <= 1
-    search = GridSearchCV(estimator, {"max_depth": [1, 3]}, cv=3).fit(X, y)
+    search = GridSearchCV(representative, {"max_depth": [1, 3]}, cv=3).fit(X, y)
     assert search.best_params_["max_depth"] in (1, 3)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
-def test_data_frames(estimator, blobs, library):
+def test_data_frames(representative, blobs, library):
     if library is pl.DataFrame and parse_version(sklearn.__version__) < parse_version("1.9"):
         pytest.skip("scikit-learn before 1.9 does not see the names of present polars frames")
     X, y = blobs
     frame = library({f"feature {j}": X[:, j] for j in range(4)})
-    a = clone(estimator).fit(frame, y)
+    a = clone(representative).fit(frame, y)
     assert list(a.feature_names_in_) == [f"feature {j}" for j in range(4)]
     rows = np.array([[0, 1], [2, 3]])
-    np.testing.assert_array_equal(a.pair_score(rows, frame), clone(estimator).fit(X, y).pair_score(rows, X))
-    for one, other in zip(a.top_k(frame[:3], frame), clone(estimator).fit(X, y).top_k(X[:3], X), strict=True):
+    np.testing.assert_array_equal(a.pair_score(rows, frame), clone(representative).fit(X, y).pair_score(rows, X))
+    for one, other in zip(a.top_k(frame[:3], frame), clone(representative).fit(X, y).top_k(X[:3], X), strict=True):
         np.testing.assert_array_equal(one, other)
     unknown = library({f"other {j}": X[:, j] for j in range(4)})
     for ask in (lambda: a.pair_score(rows, unknown), lambda: a.top_k(frame, unknown), lambda: a.top_k(unknown, frame)):
@@ -405,11 +420,11 @@ def test_no_pairs_no_scores(fitted):
     assert fitted.pair_score(np.zeros((0, 2), int), np.zeros((3, 4))).shape == (0,)
 
 
-def test_labels_of_a_data_frame(estimator, blobs, new_pairs):
+def test_labels_of_a_data_frame(representative, blobs, new_pairs):
     X, y = blobs
     labels = pd.Series(y).map(lambda k: f"person {k}").astype("category")
-    a = clone(estimator).fit(X, labels).pair_score(new_pairs)
-    np.testing.assert_array_equal(a, clone(estimator).fit(X, y).pair_score(new_pairs))
+    a = clone(representative).fit(X, labels).pair_score(new_pairs)
+    np.testing.assert_array_equal(a, clone(representative).fit(X, y).pair_score(new_pairs))
 
 
 # Bad input -------------------------------------------------------------------------------------------
@@ -419,26 +434,26 @@ SCORES = ["pair_score", "pair_distance", "decision_function", "predict", "pairwi
 
 
 @pytest.mark.parametrize("method", [*SCORES, "apply", "export_text", "get_metric"])
-def test_unfitted(estimator, method, new_pairs):
-    if not hasattr(estimator, method):
-        pytest.skip(f"{type(estimator).__name__} has no {method}")
+def test_unfitted(representative, method, new_pairs):
+    if not hasattr(representative, method):
+        pytest.skip(f"{type(representative).__name__} has no {method}")
     points = new_pairs[:, 0]
     special = {"export_text": (), "get_metric": (), "pairwise_score": (points,), "top_k": (points, points)}
     with pytest.raises(NotFittedError):
-        getattr(estimator, method)(*special.get(method, (new_pairs,)))
+        getattr(representative, method)(*special.get(method, (new_pairs,)))
 
 
 @pytest.mark.parametrize("attribute", ["roc_", "auc_", "feature_importances_"])
-def test_unfitted_attributes(estimator, attribute):
+def test_unfitted_attributes(representative, attribute):
     with pytest.raises(NotFittedError):
-        getattr(estimator, attribute)
+        getattr(representative, attribute)
 
 
-def test_unfitted_score_and_threshold(estimator, blobs):
+def test_unfitted_score_and_threshold(representative, blobs):
     with pytest.raises(NotFittedError):
-        estimator.score(*blobs)
+        representative.score(*blobs)
     with pytest.raises(NotFittedError):
-        estimator.set_threshold(1.0)
+        representative.set_threshold(1.0)
 
 
 @pytest.mark.parametrize(
@@ -461,10 +476,10 @@ def test_unfitted_score_and_threshold(estimator, blobs):
         (np.zeros(4), [0, 1, 1, 1], ValueError, "Reshape your data"),
     ],
 )
-def test_bad_training_data(estimator, X, y, error, message):
+def test_bad_training_data(representative, X, y, error, message):
     with pytest.raises(error, match=message):
-        estimator.fit(X, y)
-    assert not [name for name in vars(estimator) if name in ("tree_", "trees_", "threshold_")]
+        representative.fit(X, y)
+    assert not [name for name in vars(representative) if name in ("tree_", "trees_", "threshold_")]
 
 
 @pytest.mark.parametrize(
@@ -477,9 +492,9 @@ def test_bad_training_data(estimator, X, y, error, message):
         ([[0, 1], [4, 4]], [0, 1], ValueError, "pairs holds row 4 with itself; remove such pairs"),
     ],
 )
-def test_bad_training_rows(estimator, blobs, rows, y, error, message):
+def test_bad_training_rows(representative, blobs, rows, y, error, message):
     with pytest.raises(error, match=message):
-        estimator.fit(blobs[0], y, pairs=rows)
+        representative.fit(blobs[0], y, pairs=rows)
 
 
 @pytest.mark.parametrize(
@@ -494,9 +509,9 @@ def test_bad_training_rows(estimator, blobs, rows, y, error, message):
         ([[0.5, 1]], np.zeros((3, 4)), TypeError, "float64; row numbers of pairs must be integers"),
     ],
 )
-def test_bad_pairs(fitted, pairs, X, error, message):
+def test_bad_pairs(fitted_representative, pairs, X, error, message):
     with pytest.raises(error, match=message):
-        fitted.pair_score(pairs, X)
+        fitted_representative.pair_score(pairs, X)
 
 
 @pytest.mark.parametrize(
@@ -514,13 +529,13 @@ def test_bad_pairs(fitted, pairs, X, error, message):
         ((np.zeros((2, 4)), np.zeros((3, 4)), 2, np.nan), ValueError, "min_score=nan"),
     ],
 )
-def test_bad_search(fitted, arguments, error, message):
+def test_bad_search(fitted_representative, arguments, error, message):
     with pytest.raises(error, match=message):
-        fitted.top_k(*arguments)
+        fitted_representative.top_k(*arguments)
 
 
-def test_bad_threshold(fitted):
+def test_bad_threshold(fitted_representative):
     with pytest.raises(TypeError, match="threshold='high' is not a number"):
-        fitted.set_threshold("high")
+        fitted_representative.set_threshold("high")
     with pytest.raises(ValueError, match="threshold=nan"):
-        fitted.set_threshold(float("nan"))
+        fitted_representative.set_threshold(float("nan"))
