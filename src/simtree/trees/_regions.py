@@ -101,8 +101,8 @@ class ObliqueRegion:
     Parameters
     ----------
     tests : AxisRegion
-        The tests. With n the number of coordinates of a pair, coordinate n + k is ``|w·(x - x')|`` of direction k, and after all
-        of these come the w·(x + x').
+        The tests. With n the number of coordinates of a pair, coordinate n + k is ``|w·(x - x')|`` of direction k, and after
+        all of these come the w·(x + x').
     directions : ndarray of shape (n_directions, n_features)
         The directions w.
     """
