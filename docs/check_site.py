@@ -48,6 +48,8 @@ def problems(site: Path) -> list[str]:
     """Return one sentence for each address that is fetched from elsewhere, and for each file or anchor that is missing."""
     pages = {}
     for file in sorted(site.rglob("*.html")):
+        if "_static" in file.relative_to(site).parts:  # templates of the theme, not pages
+            continue
         pages[file.resolve()] = page = _Page()
         page.feed(file.read_text(encoding="utf-8"))
     found = []

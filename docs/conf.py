@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -22,12 +23,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
-    "sphinx-mathjax-offline",  # copies MathJax into the site, instead of a link to a server
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_templates", "results", "auto_examples/*.ipynb"]
+exclude_patterns += ["mathjax/[!ot]*", "mathjax/tex-chtml-*", "mathjax/tex-mml-*", "mathjax/tex-svg*", "mathjax/output/svg*"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 
@@ -63,7 +64,10 @@ sphinx_gallery_conf = {
 # Pages
 html_theme = "pydata_sphinx_theme"
 html_title = "simtree"
-html_static_path = ["_static"]
+# MathJax is a part of the site, not a link to a server: the package sphinx-mathjax-offline has its files.
+mathjax_files = Path(str(importlib.util.find_spec("sphinx-mathjax-offline").origin)).parent / "static"
+mathjax_path = "mathjax/tex-chtml.js"
+html_static_path = ["_static", str(mathjax_files)]
 html_css_files = ["simtree.css"]
 html_show_sourcelink = False
 html_copy_source = False
