@@ -21,7 +21,7 @@ help:             ## this list
 demo: $(VENV)/demo.stamp    ## learn a similarity on digits, print a table, draw two pictures into demo/
 	$(BIN)/python examples/demo.py --out demo
 
-docs: $(VENV)/docs.stamp    ## build the documentation site into docs/_build/html, with executed examples (about three minutes)
+docs: $(VENV)/docs.stamp    ## build the documentation site into docs/_build/html, with executed examples (about two minutes)
 	$(SPHINX) docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 

@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "abort_on_example_error": True,
+    "run_stale_examples": True,  # an example depends on the whole library, not on its own file alone
     "write_computation_times": False,
 }
 
@@ -92,6 +93,25 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"
 
+# Pages whose text is a file beside the README.
+ROOT = Path(__file__).parents[1]
+ROOT_PAGES = {
+    "changelog": "CHANGELOG.md",
+    "code_of_conduct": "CODE_OF_CONDUCT.md",
+    "contributing": "CONTRIBUTING.md",
+    "security": "SECURITY.md",
+}
+
+
+def read_root_page(app: object, docname: str, source: list[str]) -> None:
+    """Take the text of a page from a file beside the README, if it is there, with links that are right for the site."""
+    file = ROOT / ROOT_PAGES.get(docname, "?")
+    if file.is_file():
+        text = file.read_text(encoding="utf-8").replace("](docs/", "](")
+        for page, name in ROOT_PAGES.items():
+            text = text.replace(f"]({name}", f"]({page}.md")
+        source[0] = text.replace("](LICENSE)", "](../LICENSE)")
+
 
 def skip_member(app: object, what: str, name: str, obj: Any, skip: bool, options: object) -> bool | None:
     """Leave out what a class inherits from elsewhere: scikit-learn, tuples, exceptions."""
@@ -105,3 +125,4 @@ def skip_member(app: object, what: str, name: str, obj: Any, skip: bool, options
 def setup(app: Any) -> None:
     """Connect the functions above."""
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("source-read", read_root_page)
