@@ -103,14 +103,15 @@ ROOT_PAGES = {
 }
 
 
-def read_root_page(app: object, docname: str, source: list[str]) -> None:
-    """Take the text of a page from a file beside the README, if it is there, with links that are right for the site."""
+def read_source(app: object, docname: str, source: list[str]) -> None:
+    """Show files beside the README as pages, and make links to them, and from them, right for the site."""
     file = ROOT / ROOT_PAGES.get(docname, "?")
+    to_root, to_docs = "../" * (docname.count("/") + 1), "../" * docname.count("/")
     if file.is_file():
-        text = file.read_text(encoding="utf-8").replace("](docs/", "](")
-        for page, name in ROOT_PAGES.items():
-            text = text.replace(f"]({name}", f"]({page}.md")
-        source[0] = text.replace("](LICENSE)", "](../LICENSE)")
+        source[0] = file.read_text(encoding="utf-8").replace("](docs/", "](").replace("](LICENSE)", "](../LICENSE)")
+        to_root = ""
+    for page, name in ROOT_PAGES.items():
+        source[0] = source[0].replace(f"]({to_root}{name}", f"]({to_docs}{page}.md")
 
 
 def skip_member(app: object, what: str, name: str, obj: Any, skip: bool, options: object) -> bool | None:
@@ -125,4 +126,4 @@ def skip_member(app: object, what: str, name: str, obj: Any, skip: bool, options
 def setup(app: Any) -> None:
     """Connect the functions above."""
     app.connect("autodoc-skip-member", skip_member)
-    app.connect("source-read", read_root_page)
+    app.connect("source-read", read_source)
