@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+SPHINX := $(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs 2
 
 # Real data for benchmarks and a few tests: a folder the user names, or the one beside this project if it is there.
 ifeq ($(SIMTREE_DATA),)
@@ -12,7 +13,7 @@ export SIMTREE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test check format lint types unit kernels oldest bench bench-quick bench-tree clean
+.PHONY: help demo docs docs-check test check format lint types unit kernels oldest bench bench-quick bench-tree clean
 
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +21,15 @@ help:             ## this list
 demo: $(VENV)/demo.stamp    ## learn a similarity on digits, print a table, draw two pictures into demo/
 	$(BIN)/python examples/demo.py --out demo
 
-test: $(VENV)/test.stamp lint types unit kernels    ## everything that is checked before a change lands
+docs: $(VENV)/docs.stamp    ## build the documentation site into docs/_build/html, with executed examples (about two minutes)
+	$(SPHINX) docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
+docs-check: $(VENV)/docs.stamp    ## build the site without executing its examples; warnings and broken links are errors
+	$(SPHINX) -D plot_gallery=0 docs docs/_build/check
+	$(BIN)/python docs/check_site.py docs/_build/check
+
+test: $(VENV)/test.stamp lint types unit kernels docs-check    ## everything that is checked before a change lands
 
 check: format test    ## what a contributor runs: format, lint, types, tests
 
@@ -69,7 +78,8 @@ bench-tree: $(VENV)/test.stamp    ## one tree beside scikit-learn's (needs SIMTR
 	$(BIN)/python benchmarks/bench_tree.py --out results
 
 clean:            ## remove what these commands made
-	rm -rf $(VENV) $(VENV)-oldest demo dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest demo dist results docs/_build docs/auto_examples docs/api/generated .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/%.stamp: pyproject.toml

@@ -19,7 +19,7 @@ HEAD = """# The paper's experiments, reproduced
 
 Clémençon and Vogel, *On Tree-based Methods for Similarity Learning* (2019): its table, its curves on MNIST, its figures, and
 a look at its first lemma. One command makes each section, and the section names it; `simtree reproduce page` made this page
-from the JSON files in [{folder}]({folder}), which hold every run, seeds and versions."""
+from the JSON files in `{folder}`, which hold every run, seeds and versions."""
 
 
 def make_page(results: Path, *, folder: str) -> str:

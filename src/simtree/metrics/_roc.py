@@ -256,7 +256,7 @@ def partial_auc(roc: Roc, max_fpr: float, standardize: bool = False) -> float:
 
 
 def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
-    """L_p distance of two curves, (∫ |roc - reference|^p)^(1/p), in closed form (no grid).
+    """L_p distance of two curves, ``(∫ |roc - reference|^p)^(1/p)``, in closed form (no grid).
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
 
 
 def roc_l1_distance(roc: Roc, reference: Roc) -> float:
-    """Area between two curves, ∫ |roc - reference|: the paper's D_1 when `reference` is optimal.
+    """Area between two curves, ``∫ |roc - reference|``: the paper's D_1 when `reference` is optimal.
 
     Examples
     --------

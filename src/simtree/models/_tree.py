@@ -247,7 +247,7 @@ class SimilarityTree(TreeLearner):
         ``product``), of the whole pair (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By default what the
         splitter wants, mostly ``["abs_diff", "sum"]``.
     directions : {"random", "discriminant"} or a list of them, default="random"
-        The directions w of ``oblique`` coordinates |w·(x - x')| and w·(x + x').
+        The directions w of ``oblique`` coordinates ``|w·(x - x')|`` and ``w·(x + x')``.
     n_directions : int or None, default=None
         How many directions of each sort; None is one less than there are features for random ones, which together with
         ``abs_diff`` makes the coordinates complete, and at most 40 for discriminant ones.

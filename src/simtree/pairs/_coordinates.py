@@ -202,7 +202,7 @@ class CoordinateSet:
         return np.flatnonzero(self.of_whole | np.isin(self.columns, columns))
 
     def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What coordinates have, handed on to their features: by |w| for a direction w, to all alike for a whole pair."""
+        """What coordinates have, handed on to their features: by ``|w|`` for a direction w, to all alike for a whole pair."""
         of_one = ~self.of_whole
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
         found = by_column[: self.n_features] + shares[self.of_whole].sum() / self.n_features

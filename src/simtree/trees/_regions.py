@@ -163,8 +163,8 @@ class ObliqueRegion:
     Parameters
     ----------
     tests : AxisRegion
-        The tests. With n the number of coordinates of a pair, coordinate n + k is |w·(x - x')| of direction k, and after all of
-        these come the w·(x + x').
+        The tests. With n the number of coordinates of a pair, coordinate n + k is ``|w·(x - x')|`` of direction k, and after
+        all of these come the w·(x + x').
     directions : ndarray of shape (n_directions, n_features)
         The directions w.
     """
@@ -189,7 +189,7 @@ class ObliqueRegion:
         return np.equal(exits, -1 - INSIDE)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """Impurity decrease of the tests of each feature, as a share of the whole; by |w| for a direction w."""
+        """Impurity decrease of the tests of each feature, as a share of the whole; by ``|w|`` for a direction w."""
         n = len(pair_map)
         own = CoordinateSet((OBLIQUE,), pair_map.n_features, self.directions)
         total = (
