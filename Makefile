@@ -13,7 +13,7 @@ export SIMTREE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo docs docs-check test check format lint types unit kernels oldest bench bench-quick bench-tree clean
+.PHONY: help demo docs docs-check test test-fast coverage check format lint types unit kernels oldest bench bench-quick bench-tree clean
 
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,12 +41,19 @@ lint: $(VENV)/test.stamp    ## format and style, without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/repo-review --show err .
+	$(BIN)/python docs/check_docstrings.py
 
 types: $(VENV)/test.stamp    ## static types of the package
 	$(BIN)/mypy
 
 unit: $(VENV)/test.stamp    ## all tests and examples of the docs, on two processes
 	$(PYTEST) -n 2
+
+test-fast: $(VENV)/test.stamp    ## the tests that are not marked slow, in under 90 seconds on two cores
+	$(PYTEST) -n 2 -m "not slow" tests
+
+coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the kernels, which has a floor
+	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered tests
 
 kernels: $(VENV)/test.stamp    ## the kernel tests twice more: interpreted, and with array bounds checked, as are forged model files
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/kernels
