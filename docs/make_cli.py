@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import tempfile
 import textwrap
 from pathlib import Path
@@ -104,9 +103,8 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "explain": ("", ["simtree explain people.simtree test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree"]),
     "reproduce": (
-        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper; [their "
-        "results](reproduction.md), if they are all in one folder, are made into a page by `page`.",
-        ["simtree reproduce page --results results --out reproduction.md"],
+        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper ([results](reproduction.md)).",
+        ["simtree reproduce --help"],
     ),
 }
 
@@ -116,7 +114,6 @@ def make_page() -> str:
     parts = [INTRODUCTION + DATA + "```\n"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _wide(100):
         exec(DATA, {})
-        shutil.copytree(PAGE.parent / "results", "results")
         for verb, (text, examples) in EXAMPLES.items():
             parts.append(_section(verb, text, examples))
     return "\n".join(parts)

@@ -70,7 +70,7 @@ Comparisons = Annotated[
 
 
 @contextmanager
-def one_sentence(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
+def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
     """Say what went wrong, or that somebody pressed Ctrl-C, without a traceback."""
     try:
         yield
@@ -97,7 +97,7 @@ def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
         raise OSError(f"{option} {file} is a folder; give the name of a file.")
 
 
-def check_pictures() -> None:
+def require_matplotlib() -> None:
     """Fail before the work if pictures are wanted that cannot be drawn; draw them without a window."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')

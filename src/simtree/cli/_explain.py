@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from simtree.cli._common import Data, Json, Model, check_pictures, check_writable, one_sentence, say, show, show_json, table
+from simtree.cli._common import Data, Json, Model, require_matplotlib, check_writable, friendly_errors, say, show, show_json, table
 from simtree.cli._models import load_model, points_of
 from simtree.cli._tables import read_samples
 from simtree.models._distance import DistanceSimilarity
@@ -39,10 +39,10 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say what each feature added to the score of a pair, or took from it."""
-    with one_sentence():
+    with friendly_errors():
         learned = load_model(model)
         if plot is not None:
-            check_pictures()
+            require_matplotlib()
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
             inner = getattr(learned, "best_estimator_", learned)

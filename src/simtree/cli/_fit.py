@@ -21,7 +21,7 @@ from simtree.cli._common import (
     NeverPair,
     Seed,
     check_writable,
-    one_sentence,
+    friendly_errors,
     say,
     show,
     show_json,
@@ -94,7 +94,7 @@ def fit(
 
     Writes a model file; says in advance how long it will take, from a small trial on the same data.
     """
-    with one_sentence():
+    with friendly_errors():
         if model is not Kind.forest and trees is not None:
             raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
         check_writable("--out", out.parent, out)

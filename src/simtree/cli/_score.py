@@ -16,7 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from simtree._utils.files import opened_atomically
-from simtree.cli._common import Jobs, Model, check_writable, one_sentence, say, scoring_bar
+from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, say, scoring_bar
 from simtree.cli._models import cores, load_model, points_of
 from simtree.cli._tables import Table, read_samples, stream_table
 from simtree.evaluation._score_files import Comparison, score_lines
@@ -74,7 +74,7 @@ def score(
     n_jobs: Jobs = -1,
 ) -> None:
     """Score the pairs of a file, however long: pairs are read, scored and written part by part."""
-    with one_sentence(interrupted="Interrupted. Scores that were not written to --out are lost."):
+    with friendly_errors(interrupted="Interrupted. Scores that were not written to --out are lost."):
         if form is not Format.csv and (data is None or label is None):
             raise typer.BadParameter(f"--format {form.value} names the people of each pair: give DATA and --label COL.")
         if data is None and (key is not None or columns is not None):
