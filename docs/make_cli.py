@@ -77,7 +77,8 @@ The examples below are made of people who do not exist:
 EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "fit": (
         "Without further options it grows a forest of 50 trees on marginal quantiles of the features, from bags of whole "
-        "people if there are ten or more. How long that takes is measured by a small trial first, and said.",
+        "identities if there are more than ten: then those that will be met are taken for others (an open set). How long "
+        "that takes is estimated by a small trial first, and said.",
         ["simtree fit train.csv --label person --never-pair sitting -o people.simtree"],
     ),
     "calibrate": (
@@ -103,7 +104,8 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "explain": ("", ["simtree explain people.simtree test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree"]),
     "reproduce": (
-        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper ([results](reproduction.md)).",
+        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper "
+        "([results](reproduction.md)).",
         ["simtree reproduce --help"],
     ),
 }

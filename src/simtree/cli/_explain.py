@@ -9,7 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from simtree.cli._common import Data, Json, Model, require_matplotlib, check_writable, friendly_errors, say, show, show_json, table
+from simtree.cli._common import (
+    Data,
+    Json,
+    Model,
+    check_writable,
+    friendly_errors,
+    require_matplotlib,
+    say,
+    show,
+    show_json,
+    table,
+)
 from simtree.cli._models import load_model, points_of
 from simtree.cli._tables import read_samples
 from simtree.models._distance import DistanceSimilarity

@@ -29,18 +29,12 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
-from simtree.models._auto import SMALL, AutoSimilarity
+from simtree.models._auto import AutoSimilarity
 from simtree.models._forest import SimilarityForest
+from simtree.models._presets import N_TREES, SMALL, forest_preset, tree_preset
 from simtree.models._tree import SimilarityTree
 from simtree.pairs._sampling import PairSampler
-from simtree.representation import MarginalQuantiles
 
-COORDINATES = ["abs_diff", "sum", "product", "dot", "cosine", "euclidean", "manhattan"]
-TREES = 50
-# Bags of whole classes leave pairs of classes out from so many on, and bags of points pairs of points.
-LEAST_CLASSES, LEAST_POINTS = 10, 30
-# Where pairs are this many, a cell of fewer pairs than a hundred says little.
-MANY_PAIRS = 20_000
 # How much work the search of `--model auto` is, in trees of the last forest: five forests, three folds, half the pairs.
 SEARCH_TREES = 5 * 3 * SMALL.n_trees // 2
 # Pairs of the fit that comes before all others: it compiles, if that is still to be done, and finds bad data.
@@ -84,7 +78,7 @@ def fit(
         ),
     ] = Kind.forest,
     trees: Annotated[
-        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({TREES}).")
+        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({N_TREES}).")
     ] = None,
     seed: Seed = 0,
     n_jobs: Jobs = -1,
@@ -104,7 +98,7 @@ def fit(
         names = choose_features(found, features or [], drop or [], others)
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
-        learner = _learner(model, pairs, trees or TREES, seed, n_jobs)
+        learner = _learner(model, pairs, trees or N_TREES, seed, n_jobs)
         what = f"{len(X):,} rows with {len(np.unique(pairs.classes)):,} values of {label}, {len(names):,} features"
         expected = _trial(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
@@ -136,28 +130,14 @@ def fit(
     show_json(result) if as_json else show(*_lines(result, what))
 
 
-def _learner(kind: Kind, pairs: PairSampler, trees: int, seed: int, n_jobs: int) -> Any:
-    """What is fitted, with what is known to do well on many data."""
-    # From this many on they are taken for people, and those to come for others.
-    people = int(pairs.classes.max()) + 1 >= LEAST_CLASSES
+def _learner(kind: Kind, pairs: PairSampler, n_trees: int, seed: int, n_jobs: int) -> Any:
+    """Return what is fitted: one of the presets."""
+    settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
     if kind is Kind.auto:
-        return AutoSimilarity(open_set=people, n_jobs=n_jobs, random_state=seed, verbose=1)
-    least = 100 if pairs.n_pairs >= MANY_PAIRS else 2
+        return AutoSimilarity(verbose=1, **settings)
     if kind is Kind.tree:
-        return SimilarityTree(min_pairs_split=least, n_jobs=n_jobs, random_state=seed)
-    enough = pairs.n_points >= LEAST_POINTS
-    return SimilarityForest(
-        n_estimators=trees,
-        representation=MarginalQuantiles(),
-        coordinates=COORDINATES,
-        min_pairs_split=least,
-        bag="classes" if people else "points",
-        bootstrap=enough,
-        oob_score=enough and trees >= TREES // 2,
-        n_jobs=n_jobs,
-        random_state=seed,
-        verbose=1,
-    )
+        return tree_preset(pairs, **settings)
+    return forest_preset(pairs, n_trees=n_trees, verbose=1, **settings)
 
 
 def _trial(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) -> float:
@@ -169,7 +149,7 @@ def _trial(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) ->
         times = min(whole, PairSampler(y, never_pair=apart).n_pairs) / small
     else:
         forest = learner if isinstance(learner, SimilarityForest) else SimilarityForest(n_jobs=learner.n_jobs, random_state=0)
-        n_all = forest.n_estimators if forest is learner else SEARCH_TREES + TREES
+        n_all = forest.n_estimators if forest is learner else SEARCH_TREES + N_TREES
         trial = clone(forest).set_params(n_estimators=min(workers, n_all), oob_score=False, verbose=0)
         first = clone(trial).set_params(n_pairs=FIRST_PAIRS)
         times = n_all / trial.n_estimators

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from simtree.cli._common import Jobs, Seed, require_matplotlib, check_writable, command_line, friendly_errors
+from simtree.cli._common import Jobs, Seed, check_writable, command_line, friendly_errors, require_matplotlib
 from simtree.experiments._results import Order
 
 app = typer.Typer(help="Run an experiment of the paper and set it beside what the paper prints.", no_args_is_help=True)
