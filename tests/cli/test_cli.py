@@ -43,6 +43,28 @@ def test_version_and_help():
         assert option in shown
 
 
+@pytest.mark.parametrize("module", ["numpy", "scipy.sparse", "sklearn.base", "numba.core", "typer"])
+def test_ctrl_c_while_libraries_are_imported_is_one_line(module):
+    """Python tells which modules it has imported, so that the signal comes at the right moment."""
+    command = [sys.executable, "-X", "importtime", "-m", "simtree", "show", "model.simtree"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.split("|")[-1].strip().startswith(module):
+                process.send_signal(signal.SIGINT)
+                break
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    own = [line for line in said.splitlines() if not line.startswith("import time:")]
+    assert own == ["Interrupted. Nothing was written."]
+    assert out == ""
+
+
+def test_the_library_leaves_ctrl_c_alone():
+    code = "import signal, simtree; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 def test_table1_prints_its_table_and_names_its_files(table1):
     out, done = table1
     assert "| class asymmetry | 0.5 | 3 | 3 | 1118 | 0.07 |" in done.stdout

@@ -1,4 +1,4 @@
-"""The command ``simtree``: one module a verb."""
+"""The command ``simtree``: one module per verb."""
 
 from __future__ import annotations
 
@@ -13,7 +13,4 @@ def main() -> None:
         if error.name not in ("typer", "rich", "pandas"):
             raise
         sys.exit(f'The simtree command needs {error.name}; install it with: pip install "simtree[cli]"')
-    except KeyboardInterrupt:  # in the first seconds, before a verb is there to say so
-        sys.stderr.write("Interrupted. Nothing was written.\n")
-        sys.exit(130)
     app()

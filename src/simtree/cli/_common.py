@@ -25,9 +25,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from simtree._utils.progress import watched_pairs
+from simtree._utils.startup import INTERRUPTED, take_over
 
 FAILED = 1
-INTERRUPTED = 130  # what shells give after Ctrl-C
 # Columns of a table that goes into a file.
 WIDE = 120
 # Comparisons of evaluate and calibrate: a forest makes them in seconds.
@@ -72,6 +72,7 @@ Comparisons = Annotated[
 @contextmanager
 def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
     """Say what went wrong, or that somebody pressed Ctrl-C, without a traceback."""
+    take_over()
     try:
         yield
     except BrokenPipeError:  # who reads our output has seen enough; typer ends quietly
