@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from simtree.cli import _fit as fit_verb
 from simtree.cli import _tables as tables
 from simtree.cli._app import app
 from simtree.models import _auto as auto
+from simtree.models import _presets as presets
 from simtree.pairs._sampling import PairSampler
 
 NAMES = ["hold", "flight", "press", "tilt"]
@@ -135,7 +137,7 @@ def test_rows_that_never_pair(folder, tmp_path):
 
 
 def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
-    tiny = auto.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
+    tiny = presets.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
     monkeypatch.setattr(auto, "SMALL", tiny)
     monkeypatch.setattr(auto, "LARGE", tiny)
     done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
@@ -449,7 +451,7 @@ def test_ctrl_c_in_evaluate(folder, monkeypatch):
     def press(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simtree.cli.evaluate.evaluate", press)
+    monkeypatch.setattr("simtree.cli._evaluate.evaluate", press)
     done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, code=130)
     assert "Interrupted." in done.stderr
     assert done.stdout == ""
@@ -479,6 +481,55 @@ def test_scores_are_those_of_the_model_and_the_columns_of_the_pairs_stay(folder,
 def test_pairs_from_standard_input(folder):
     text = (folder / "pairs.csv").read_text()
     assert scored(folder, "-", folder / "test.csv", input=text) == scored(folder, folder / "pairs.csv", folder / "test.csv")
+
+
+def test_pairs_from_standard_input_with_semicolons(folder):
+    text = (folder / "pairs.csv").read_text()
+    plain = scored(folder, "-", folder / "test.csv", input=text)
+    assert scored(folder, "-", folder / "test.csv", input=text.replace(",", ";")) == plain
+
+
+def test_the_samples_may_come_from_standard_input_too(folder, tmp_path):
+    for text in ((folder / "train.csv").read_text(), (folder / "train.csv").read_text().replace(",", "\t")):
+        run("fit", "-", *FIT[:-1], 6, "-o", tmp_path / "m.simtree", input=text)
+        assert (tmp_path / "m.simtree").read_bytes() == (folder / "people.simtree").read_bytes()
+    done = run("fit", "-", *FIT, "-o", tmp_path / "m.simtree", input="person,hold\np1,high\np1,2\np2,3\n", code=1)
+    assert "standard input has no column 'sitting', which --drop names" in done.stderr
+    done = run("fit", "-", *LABEL, input="person,hold\np1,high\np1,2\np2,3\n", code=1)
+    assert "standard input: column 'hold', row 0 is 'high', not a number" in done.stderr
+    assert "standard input is empty" in run("fit", "-", *LABEL, input="", code=1).stderr
+    assert "is not in UTF-8 but probably" in run("fit", "-", *LABEL, input=b"person,a\nren\xe9,1\n", code=1).stderr
+    done = run("score", folder / "people.simtree", "-", "-", code=2)
+    assert "PAIRS and DATA cannot both be standard input" in done.stderr
+
+
+def full_disk(*arguments, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("verb", ["fit", "score", "calibrate"])
+def test_a_full_disk_names_the_file(folder, model, monkeypatch, verb):
+    out = model.with_name("out")
+    arguments = {
+        "fit": ["fit", folder / "train.csv", *FIT],
+        "score": ["score", model, folder / "pairs.csv", folder / "test.csv"],
+        "calibrate": ["calibrate", model, folder / "test.csv", *LABEL, "--max-fpr", 0.2],
+    }
+    monkeypatch.setattr("os.replace", full_disk)
+    done = run(*arguments[verb], "-o", out, code=1)
+    assert f"Error: {out} cannot be written: No space left on device; free some space, or write to another disk." in done.stderr
+    assert list(model.parent.iterdir()) == [model]
+
+
+def test_a_full_disk_behind_standard_output(folder):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    command = [sys.executable, "-m", "simtree", "score", folder / "people.simtree", folder / "pairs.csv", folder / "test.csv"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Error: standard output cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
@@ -554,7 +605,17 @@ def test_bobs_columns(folder, tmp_path, form, columns):
         ),
         ("first,second\n0,-1\n", [], "is -1; give a row number"),
         ("first,second\n0,1.5\n", [], "is 1.5; give a row number"),
-        ("first,second\n0,ann\n", [], "column 'second', row 0 (line 2) is 'ann', not a number"),
+        (
+            "first,second\n0,ann\n",
+            [],
+            "column 'second', row 0 (line 2) is 'ann', which is no row number of test.csv; if it names a sample, say with "
+            "--id COL which column of test.csv has these names",
+        ),
+        (
+            "first,second\np20-0,p21-0\n",
+            [],
+            "is 'p20-0', which is no row number of test.csv; if it names a sample, say with --id sitting",
+        ),
         ("first,second\n0,\n", [], "is empty"),
         ("first\n0\n", [], "must have two columns that name the samples of each pair, not 1"),
         (

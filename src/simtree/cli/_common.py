@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from simtree._utils.files import DISK_FULL, disk_full
 from simtree._utils.progress import watched_pairs
 from simtree._utils.startup import INTERRUPTED, take_over
 
@@ -78,6 +79,8 @@ def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> I
     except BrokenPipeError:  # who reads our output has seen enough; typer ends quietly
         raise
     except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, OSError) and error.errno in DISK_FULL and error.args[1:]:  # as the system says it
+            error = disk_full(error.filename or "standard output", error)
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
@@ -93,6 +96,8 @@ def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
+        if error.errno in DISK_FULL:
+            raise disk_full(named, error) from error
         raise OSError(f"{option} {named} cannot be written to ({error.strerror}); choose another folder.") from error
     if file is not None and file.is_dir():
         raise OSError(f"{option} {file} is a folder; give the name of a file.")
@@ -103,6 +108,17 @@ def require_matplotlib() -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files: no display needed
+
+
+def counted(n: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "feature"), counted(1200, "row"), counted(2, "identity", "identities")
+    ('1 feature', '1,200 rows', '2 identities')
+    """
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
 def say(sentence: str) -> None:

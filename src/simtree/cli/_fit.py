@@ -167,7 +167,7 @@ def _trial(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) ->
 def _tell_unnamed(found: Table, names: list[str]) -> None:
     left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
     if left:
-        say(f"{found.path.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
+        say(f"{found.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
 
 
 def _duration(seconds: float) -> str:
