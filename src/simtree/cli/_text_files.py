@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import lzma
+import math
 import re
 import sys
 import time
@@ -132,8 +133,8 @@ def counted_bytes(path: Path) -> Iterator[BinaryIO]:
         if bar is not None and task is not None:
             bar.start()
             bar.update(task, completed=position, description="converting cells" if position >= size else None)
-        elif now - shown >= SECONDS_BETWEEN_LINES or position >= size:
-            shown = now if position < size else float("inf")
+        elif now - shown >= SECONDS_BETWEEN_LINES or (position >= size and shown < math.inf):
+            shown = now if position < size else math.inf
             ending = ", converting cells ..." if position >= size else ""
             say(f"Reading {path.name}: {position / 1e6:,.0f} of {size / 1e6:,.0f} MB{ending}")
 
