@@ -85,7 +85,7 @@ class Table:
     @property
     def is_text(self) -> bool:
         """Whether the file is a text table."""
-        return self.path == STANDARD_INPUT or _kind(self.path) in ("csv", "tsv")
+        return self.path == STANDARD_INPUT or file_kind(self.path) in ("csv", "tsv")
 
     def check_column(self, name: str, wanted_by: str) -> str:
         """The name, if there is such a column; otherwise an error that tells the closest names there are."""
@@ -221,7 +221,7 @@ def read_table(path: Path, text: Sequence[str] = ()) -> Table:
     """The table in a file; its kind goes by the end of its name. Columns of ``text`` hold names, were they all digits."""
     check_there(path)
     reader = _reader(path, text)
-    if not (path == STANDARD_INPUT or _kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
+    if not (path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
         say(f"Reading {path.name}, {path.stat().st_size / 1e6:,.0f} MB ...")
     with _readable(path):
         found = reader(path)
@@ -287,8 +287,8 @@ def _named(found: Table, given: Sequence[str], option: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _kind(path: Path) -> str:
-    """The end of a file's name that tells what it is, without that of its compression."""
+def file_kind(path: Path) -> str:
+    """Return the extension that tells what a file is, without that of its compression."""
     ends = [end.lower() for end in path.suffixes]
     if ends and ends[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip"):
         ends.pop()
@@ -306,9 +306,9 @@ def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
     }
     if path == STANDARD_INPUT:
         return readers["csv"]
-    if _kind(path) not in readers:
+    if file_kind(path) not in readers:
         raise ValueError(f"{path.name}: the extension must tell what it is, one of {', '.join(f'.{k}' for k in readers)}.")
-    return readers[_kind(path)]
+    return readers[file_kind(path)]
 
 
 @contextmanager
@@ -320,7 +320,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except (ValueError, OSError, KeyError, EOFError, NotImplementedError, csv.Error, zipfile.BadZipFile) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        known = advice(path, error) if path == STANDARD_INPUT or _kind(path) in ("csv", "tsv") else None
+        known = advice(path, error) if path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv") else None
         raise UnreadableFileError(known or f"{file_name(path)} cannot be read: {said[0].rstrip('.')}.") from None
 
 
@@ -346,10 +346,10 @@ def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame
     if path == STANDARD_INPUT:
         head, stream = head_of(standard_input())
         return None, _text_parts(stream, _separator(path, head), as_text)
-    if _kind(path) in ("csv", "tsv"):
+    if file_kind(path) in ("csv", "tsv"):
         separator = _separator(path, _head(path))
         return _plain_separator(path, separator), _text_parts(path, separator, as_text)
-    if _kind(path) == "parquet":
+    if file_kind(path) == "parquet":
         return None, _parquet_parts(path)
     whole = read_table(path).frame
     return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
@@ -378,10 +378,19 @@ def _head(path: Path) -> bytes:
         return stream.read(HEAD_BYTES)
 
 
+def head_of_text(path: Path) -> str:
+    """Return the first line of a text file."""
+    return _first_line(_head(path))
+
+
 def _separator(path: Path, head: bytes) -> str:
     """What stands between cells, by the first line; raises if that is the first line of no table."""
     check_head(file_name(path), head)
-    return separator_of(head.decode(ENCODING, "replace").lstrip().splitlines()[0])
+    return separator_of(_first_line(head))
+
+
+def _first_line(head: bytes) -> str:
+    return head.decode(ENCODING, "replace").lstrip("\r\n").splitlines()[0]
 
 
 def _plain_separator(path: Path, separator: str) -> str | None:

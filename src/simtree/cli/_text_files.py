@@ -55,6 +55,23 @@ def open_bytes(path: Path, mode: str = "rb") -> BinaryIO:
     return cast(BinaryIO, _OPENERS.get(path.suffix.lower(), lambda file, how: file.open(how))(path, mode))
 
 
+@contextmanager
+def pack_bytes(path: Path, stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Write to a stream bytes that are compressed as those of a file are; the same bytes give the same file."""
+    kind = path.suffix.lower()
+    if kind not in _OPENERS:
+        if kind in COMPRESSIONS:
+            raise ValueError(f"{path.name} is compressed by {COMPRESSIONS[kind]}, which is not written; unpack it first.")
+        yield stream
+        return
+    if kind == ".gz":
+        with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+    else:
+        with _OPENERS[kind](cast(Any, stream), "wb") as packed:
+            yield packed
+
+
 def read_frame(path: Path, **options: Any) -> pd.DataFrame:
     """Read a text table, with its progress on stderr if that takes longer than a second."""
     if path == STANDARD_INPUT:
@@ -229,23 +246,24 @@ def line_of(path: Path, separator: str, row: int) -> int | None:
     return None
 
 
-def records(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the records of a text table as they are, with their ends: a cell in quotation marks may hold line breaks.
+def records(stream: BinaryIO, separator: str) -> Iterator[bytes]:
+    """Yield the rows of a text table as they are, with their ends; a cell in quotation marks may hold line breaks.
 
-    Empty lines before a record come with it.
+    Empty lines come with the row that follows.
 
     Examples
     --------
-    >>> list(records(io.BytesIO(b'a,b\\n\\n1,"x\\ny"\\n2,z')))
+    >>> list(records(io.BytesIO(b'a,b\\n\\n1,"x\\ny"\\n2,z'), ","))
     [b'a,b\\n', b'\\n1,"x\\ny"\\n', b'2,z']
     """
     pending: list[bytes] = []
-    n_marks = 0
-    for line in stream:
-        pending.append(line)
-        n_marks += line.count(b'"')
-        if n_marks % 2 == 0 and line.strip():
+
+    def lines() -> Iterator[str]:
+        for line in stream:
+            pending.append(line)
+            yield line.decode("utf-8")
+
+    for cells in csv.reader(lines(), delimiter=separator):
+        if any(cell.strip() for cell in cells) or len(cells) > 1:
             yield b"".join(pending)
-            pending, n_marks = [], 0
-    if pending:
-        yield b"".join(pending)
+            pending.clear()
