@@ -70,10 +70,11 @@ def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: A
     'points'
     """
     enough = pairs.n_points >= MIN_BAG_SAMPLES
+    of_splitter = parameters.get("splitter", "cart") != "cart"  # another splitter has coordinates of its own
     settings: dict[str, Any] = {
         "n_estimators": n_trees,
         "representation": MarginalQuantiles(),
-        "coordinates": [*F, "product", *WHOLE_PAIR],
+        "coordinates": None if of_splitter else [*F, "product", *WHOLE_PAIR],
         "min_pairs_split": _min_pairs_split(pairs),
         "bag": "classes" if is_open_set(_n_labels(pairs)) else "points",
         "bootstrap": enough,
