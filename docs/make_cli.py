@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import tempfile
 import textwrap
 from pathlib import Path
@@ -78,7 +77,8 @@ The examples below are made of people who do not exist:
 EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "fit": (
         "Without further options it grows a forest of 50 trees on marginal quantiles of the features, from bags of whole "
-        "people if there are ten or more. How long that takes is measured by a small trial first, and said.",
+        "identities if there are more than ten: then those that will be met are taken for others (an open set). How long "
+        "that takes is estimated by a small trial first, and said.",
         ["simtree fit train.csv --label person --never-pair sitting -o people.simtree"],
     ),
     "calibrate": (
@@ -104,9 +104,9 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "explain": ("", ["simtree explain people.simtree test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree"]),
     "reproduce": (
-        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper; [their "
-        "results](reproduction.md), if they are all in one folder, are made into a page by `page`.",
-        ["simtree reproduce page --results results --out reproduction.md"],
+        "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper "
+        "([results](reproduction.md)).",
+        ["simtree reproduce --help"],
     ),
 }
 
@@ -116,7 +116,6 @@ def make_page() -> str:
     parts = [INTRODUCTION + DATA + "```\n"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _wide(100):
         exec(DATA, {})
-        shutil.copytree(PAGE.parent / "results", "results")
         for verb, (text, examples) in EXAMPLES.items():
             parts.append(_section(verb, text, examples))
     return "\n".join(parts)

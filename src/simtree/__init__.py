@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from simtree._utils import startup as _startup  # noqa: F401 - first: it watches over the imports that follow
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.io import ModelFileError
 from simtree.models import (

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+import make_reproduction
+
 SIMTREE = [sys.executable, "-m", "simtree"]
 TABLE1 = ["reproduce", "table1", "--runs", "1", "--n-jobs", "1", "--seed", "3"]
 
@@ -34,11 +36,33 @@ def table1(tmp_path_factory):
 def test_version_and_help():
     assert simtree("--version").stdout.startswith("simtree 0.")
     shown = simtree("reproduce", "--help").stdout
-    for name in ("table1", "mnist", "figures", "lemma", "page"):
+    for name in ("table1", "mnist", "figures", "lemma"):
         assert name in shown
     shown = simtree("reproduce", "table1", "--help", COLUMNS="120").stdout
     for option in ("--runs", "--seed", "--n-jobs", "--out", "--extended"):
         assert option in shown
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy.sparse", "sklearn.base", "numba.core", "typer"])
+def test_ctrl_c_while_libraries_are_imported_is_one_line(module):
+    """Python tells which modules it has imported, so that the signal comes at the right moment."""
+    command = [sys.executable, "-X", "importtime", "-m", "simtree", "show", "model.simtree"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.split("|")[-1].strip().startswith(module):
+                process.send_signal(signal.SIGINT)
+                break
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    own = [line for line in said.splitlines() if not line.startswith("import time:")]
+    assert own == ["Interrupted. Nothing was written."]
+    assert out == ""
+
+
+def test_the_library_leaves_ctrl_c_alone():
+    code = "import signal, simtree; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_table1_prints_its_table_and_names_its_files(table1):
@@ -112,7 +136,7 @@ def test_no_cores_are_refused():
 @pytest.mark.parametrize("missing", ["typer", "rich", "pandas"])
 def test_without_its_libraries_the_command_says_how_to_get_them(tmp_path, missing):
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('No module named {missing}', name='{missing}')\n")
-    done = simtree("--version", PYTHONPATH=str(tmp_path))
+    done = simtree("--version", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     assert done.returncode == 1
     assert done.stderr.strip() == f'The simtree command needs {missing}; install it with: pip install "simtree[cli]"'
 
@@ -125,8 +149,7 @@ def test_small_runs_of_all_commands_make_a_page(table1, mnist_out):
         done = simtree("reproduce", name, "--runs", "1", "--n-jobs", "1", "--out", str(out))
         assert done.returncode == 0, done.stderr
     page = out.parent / "page.md"
-    done = simtree("reproduce", "page", "--results", str(out), "--out", str(page))
-    assert done.returncode == 0, done.stderr
+    make_reproduction.write_page(out, page)
     text = page.read_text()
     for name in ("table1", "mnist", "figures", "lemma"):
         for line in (out / f"{name}.md").read_text().splitlines():

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from simtree.cli import _tables as tables
-from simtree.cli._tables import choose_features, read_samples, read_table, stream_table
+from simtree.cli import _text_files as text_files
+from simtree.cli._tables import Table, choose_features, read_samples, read_table, stream_table
 
 FRAME = pd.DataFrame(
     {"who": ["ann", "ann", "bob", "bob"], "hold": [0.1, 0.25, 1 / 3, 1e-17], "flight": [1, 2, 3, 4], "left": [True, False] * 2}
@@ -78,21 +79,82 @@ def test_arrays_that_are_no_table(tmp_path, arrays, said):
         ("people.csv", b"a,b\n1,2\n", "people.csv has 1 row; a pair takes two"),
         ("people.csv", b"a,b\n", "people.csv has 0 rows"),
         ("people.csv", b"1.5,2\n3,4\n5,6\n", "people.csv starts with numbers; let its first line name the columns"),
-        ("people.csv", b"a,b\n1,2\n3,4,5\n6,7\n", "people.csv cannot be read: Error tokenizing data"),
-        ("people.csv", b"a,b\n\xff\xfe,2\n3,4\n", "people.csv cannot be read: 'utf-8' codec"),
+        (
+            "people.csv",
+            b"a,b\n1,2\n3,4,5\n6,7\n",
+            "people.csv: line 3 has 3 cells, but the table has 2 columns; correct the line, or put quotation marks around",
+        ),
+        ("people.csv", b'a,b\n1,"2\n3,4\n', "people.csv: a quotation mark is opened and never closed"),
+        (
+            "people.csv",
+            "who,h\u00f6he\nann,1\nrené,2\n".encode("latin-1"),
+            r"people.csv is not in UTF-8 \(line 1 has other bytes\) but probably in Latin-1 or Windows-1252; save it as UTF-8, "
+            r"for example with: iconv -f WINDOWS-1252 -t UTF-8 people.csv > new_people.csv",
+        ),
+        ("people.csv", b"who,a\nann,1\nren\xe9,2\n", r"people.csv is not in UTF-8 \(line 3 has other bytes\)"),
+        ("people.csv", "who,a\nann,1\nbob,2\n".encode("utf-16"), "people.csv is in UTF-16; save it as UTF-8"),
+        ("people.csv", "who,a\nann,1\nbob,2\n".encode("utf-16-be"), "people.csv is in UTF-16; save it as UTF-8"),
+        (
+            "people.csv",
+            b"# made by hand\nwho,a\nann,1\nbob,2\n",
+            "people.csv begins with a comment, '# made by hand'; delete lines that begin with '#'",
+        ),
+        ("people.csv", b"who,a\nann,1\n# one, two, three\nbob,2\n", "people.csv: line 3 begins with '#' and is no row"),
         ("people.parquet", b"PAR1 no", "people.parquet cannot be read"),
         ("people.feather", b"no", "people.feather cannot be read"),
         ("people.npz", b"no", "people.npz cannot be read"),
         ("people.npy", b"no", "people.npy cannot be read"),
         ("people.csv.gz", b"no", "people.csv.gz cannot be read"),
-        ("people.xlsx", b"no", r"people.xlsx: the end of the name must tell what it is, one of .csv, .tsv, .parquet"),
-        ("people", b"no", r"the end of the name must tell what it is"),
+        ("people.xlsx", b"no", r"people.xlsx: the extension must tell what it is, one of .csv, .tsv, .parquet"),
+        ("people", b"no", r"the extension must tell what it is"),
     ],
 )
 def test_a_file_that_is_no_table_of_samples_is_named(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=said):
         read_samples(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["who,a\nann,1\n# so far\nbob,2\n", "a,who\n1,ann\n# so far\n2,bob\n"])
+def test_a_comment_among_the_rows_is_named_by_its_line(tmp_path, text):
+    (tmp_path / "people.csv").write_text(text)
+    found = read_samples(tmp_path / "people.csv")
+    for read in (lambda: found.numbers(["a"], can_drop=True), lambda: (found.labels("who", "--label"), found.numbers(["a"]))):
+        with pytest.raises(
+            ValueError, match=r"people.csv: line 3 begins with '#' and is no row of the table; delete the comment"
+        ):
+            read()
+
+
+def test_a_column_may_be_called_with_a_hash(tmp_path):
+    (tmp_path / "people.csv").write_text("# of steps,who\n1,ann\n2,bob\n")
+    assert list(read_samples(tmp_path / "people.csv").frame.columns) == ["# of steps", "who"]
+
+
+@pytest.mark.parametrize("mark", [" ", ":", "~"])
+def test_a_separator_that_is_not_known_is_guessed_from_the_one_column(tmp_path, mark):
+    (tmp_path / "people.csv").write_text(mark.join(["who", "a", "b"]) + "\n" + mark.join(["ann", "1", "2"]) + "\n" * 2 + "x\n")
+    with pytest.raises(
+        ValueError, match=r"people.csv has the one column 'who.a.b' and none 'who', which --label names; .* commas"
+    ):
+        read_samples(tmp_path / "people.csv").labels("who", "--label")
+
+
+def test_reading_that_takes_long_shows_its_progress(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, "csv", pd.concat([FRAME] * 50_000))
+    read_table(path)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(text_files, "SECONDS_OF_SILENCE", 0.0)
+    monkeypatch.setattr(text_files, "SECONDS_BETWEEN_LINES", 0.0)
+    assert len(read_table(path)) == 200_000
+    said = capsys.readouterr().err.splitlines()
+    size = f"{path.stat().st_size / 1e6:.0f}"
+    assert said[0] == f"Reading people.csv: 0 of {size} MB"
+    assert said[-1] == f"Reading people.csv: {size} of {size} MB, converting cells ..."
+    assert sum("converting" in line for line in said) == 1
+    monkeypatch.setattr(tables, "LARGE_BYTES", 0)
+    read_table(write(tmp_path, "parquet"))
+    assert capsys.readouterr().err == "Reading people.parquet, 0 MB ...\n"
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
@@ -217,8 +279,9 @@ def test_a_stream_comes_in_parts_that_know_their_rows(tmp_path, monkeypatch, end
     parts = list(stream_table(path))
     assert [(part.start, len(part)) for part in parts] == [(0, 3), (3, 3), (6, 2)]
     assert pd.concat([part.frame for part in parts])["x1"].tolist() == frame["x1"].tolist()
+    samples = Table(tmp_path / "people.csv", pd.DataFrame({"x": range(5)}))
     with pytest.raises(ValueError, match=r"column 'x0', row 5.* is 5; give a row number of people.csv, from 0 to 4"):
-        [part.rows_of("x0", "PAIRS", 5, "people.csv") for part in parts]
+        [part.rows_of("x0", "PAIRS", samples) for part in parts]
 
 
 def test_a_stream_that_breaks_off_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,10 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 import simtree
-from simtree.cli import _fit as fit_verb
+from simtree.cli import _explain, _fit
 from simtree.cli import _tables as tables
+from simtree.cli import _trial as trial
 from simtree.cli._app import app
 from simtree.models import _auto as auto
+from simtree.models import _presets as presets
+from simtree.models._presets import forest_preset
 from simtree.pairs._sampling import PairSampler
 
 NAMES = ["hold", "flight", "press", "tilt"]
@@ -84,7 +88,7 @@ def test_fit_writes_a_model_that_scores_as_the_estimator_does(folder, tmp_path):
     assert "about" in done.stderr
     assert "growing trees: 4 of 4" in done.stderr
     model, data = simtree.load(out), pd.read_csv(folder / "train.csv")
-    expected = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 4, 0, 1).fit(data[NAMES], data["person"])
+    expected = forest_preset(PairSampler(data["person"]), n_trees=4, random_state=0).fit(data[NAMES], data["person"])
     np.testing.assert_array_equal(model.pairwise_score(data[NAMES]), expected.pairwise_score(data[NAMES]))
     assert list(model.feature_names_in_) == NAMES
     assert result["threshold"] == model.threshold_ == expected.threshold_
@@ -119,9 +123,40 @@ def test_fit_from_arrays(folder, tmp_path):
 @pytest.mark.parametrize(("readings", "seconds"), [([0.0, 1.5, 1.5, 1.6], 0.1), ([0.0, 3.0], 3.0)])
 def test_a_short_trial_is_made_twice(folder, monkeypatch, readings, seconds):
     data, clock = pd.read_csv(folder / "train.csv"), iter(readings)
-    learner = fit_verb._learner(fit_verb.Kind.forest, PairSampler(data["person"]), 8, 0, 1)
-    monkeypatch.setattr(fit_verb.time, "perf_counter", lambda: next(clock))
-    assert fit_verb._trial(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
+    learner = forest_preset(PairSampler(data["person"]), n_trees=8, random_state=0, n_jobs=1)
+    monkeypatch.setattr(trial.time, "perf_counter", lambda: next(clock))
+    assert trial.expected_seconds(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
+
+
+def test_the_expected_time_of_a_search_is_that_of_its_candidates(folder, monkeypatch):
+    """On a clock that ticks with the work: a fit takes a second per tree and thousand pairs, and three more in any case."""
+    data, clock = pd.read_csv(folder / "train.csv"), [0.0]
+
+    class Slow(simtree.SimilarityForest):
+        def fit(self, X, y, never_pair=None):
+            super().fit(X, y, never_pair=never_pair)
+            clock[0] += 3.0 + self.n_estimators * self.n_pairs / 1000
+            return self
+
+    def make(size):
+        return Slow(n_estimators=size.n_trees, n_pairs=size.n_pairs, max_depth=1)
+
+    monkeypatch.setattr(trial.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(auto, "CANDIDATES", {"open": (make, False), "again": (make, False), "closed": (make, True)})
+    monkeypatch.setattr(auto, "SMALL", presets.Size(n_trees=5, n_pairs=1_000, n_landmarks=20, n_extra_trees=30))
+    monkeypatch.setattr(auto, "LARGE", presets.Size(n_trees=7, n_pairs=2_000, n_landmarks=20, n_extra_trees=30))
+    monkeypatch.setattr(trial, "FIRST_PAIRS", 100)
+    monkeypatch.setattr(trial, "TRIAL_PAIRS", 500)
+    y = data["person"].to_numpy()
+    found = {
+        open_set: trial.expected_seconds(simtree.AutoSimilarity(open_set=open_set, n_jobs=1), data[NAMES], y, None)
+        for open_set in (True, False)
+    }
+    # In a fold there are fewer than 500 same pairs, so that fewer than 1,000 are drawn.
+    in_fold = trial._n_drawn(1_000, PairSampler(np.repeat(np.arange(13), 8)))
+    last = 3 + 7 * trial._n_drawn(2_000, PairSampler(y)) / 1000
+    assert found[True] == pytest.approx(2 * 3 * (3 + 5 * in_fold / 1000) + last, rel=0.1)
+    assert found[False] > 1.4 * found[True] - last
 
 
 def test_rows_that_never_pair(folder, tmp_path):
@@ -135,7 +170,7 @@ def test_rows_that_never_pair(folder, tmp_path):
 
 
 def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
-    tiny = auto.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
+    tiny = presets.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
     monkeypatch.setattr(auto, "SMALL", tiny)
     monkeypatch.setattr(auto, "LARGE", tiny)
     done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
@@ -481,6 +516,55 @@ def test_pairs_from_standard_input(folder):
     assert scored(folder, "-", folder / "test.csv", input=text) == scored(folder, folder / "pairs.csv", folder / "test.csv")
 
 
+def test_pairs_from_standard_input_with_semicolons(folder):
+    text = (folder / "pairs.csv").read_text()
+    plain = scored(folder, "-", folder / "test.csv", input=text)
+    assert scored(folder, "-", folder / "test.csv", input=text.replace(",", ";")) == plain
+
+
+def test_the_samples_may_come_from_standard_input_too(folder, tmp_path):
+    for text in ((folder / "train.csv").read_text(), (folder / "train.csv").read_text().replace(",", "\t")):
+        run("fit", "-", *FIT[:-1], 6, "-o", tmp_path / "m.simtree", input=text)
+        assert (tmp_path / "m.simtree").read_bytes() == (folder / "people.simtree").read_bytes()
+    done = run("fit", "-", *FIT, "-o", tmp_path / "m.simtree", input="person,hold\np1,high\np1,2\np2,3\n", code=1)
+    assert "standard input has no column 'sitting', which --drop names" in done.stderr
+    done = run("fit", "-", *LABEL, input="person,hold\np1,high\np1,2\np2,3\n", code=1)
+    assert "standard input: column 'hold', row 0 is 'high', not a number" in done.stderr
+    assert "standard input is empty" in run("fit", "-", *LABEL, input="", code=1).stderr
+    assert "is not in UTF-8 but probably" in run("fit", "-", *LABEL, input=b"person,a\nren\xe9,1\n", code=1).stderr
+    done = run("score", folder / "people.simtree", "-", "-", code=2)
+    assert "PAIRS and DATA cannot both be standard input" in done.stderr
+
+
+def full_disk(*arguments, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("verb", ["fit", "score", "calibrate"])
+def test_a_full_disk_names_the_file(folder, model, monkeypatch, verb):
+    out = model.with_name("out")
+    arguments = {
+        "fit": ["fit", folder / "train.csv", *FIT],
+        "score": ["score", model, folder / "pairs.csv", folder / "test.csv"],
+        "calibrate": ["calibrate", model, folder / "test.csv", *LABEL, "--max-fpr", 0.2],
+    }
+    monkeypatch.setattr("os.replace", full_disk)
+    done = run(*arguments[verb], "-o", out, code=1)
+    assert f"Error: {out} cannot be written: No space left on device; free some space, or write to another disk." in done.stderr
+    assert list(model.parent.iterdir()) == [model]
+
+
+def test_a_full_disk_behind_standard_output(folder):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    command = [sys.executable, "-m", "simtree", "score", folder / "people.simtree", folder / "pairs.csv", folder / "test.csv"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Error: standard output cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
     data = pd.read_csv(folder / "test.csv")
     data["key"] = [f"k{row}" for row in range(len(data))]
@@ -554,7 +638,17 @@ def test_bobs_columns(folder, tmp_path, form, columns):
         ),
         ("first,second\n0,-1\n", [], "is -1; give a row number"),
         ("first,second\n0,1.5\n", [], "is 1.5; give a row number"),
-        ("first,second\n0,ann\n", [], "column 'second', row 0 (line 2) is 'ann', not a number"),
+        (
+            "first,second\n0,ann\n",
+            [],
+            "column 'second', row 0 (line 2) is 'ann', which is no row number of test.csv; if it names a sample, say with "
+            "--id COL which column of test.csv has these names",
+        ),
+        (
+            "first,second\np20-0,p21-0\n",
+            [],
+            "is 'p20-0', which is no row number of test.csv; if it names a sample, say with --id sitting",
+        ),
         ("first,second\n0,\n", [], "is empty"),
         ("first\n0\n", [], "must have two columns that name the samples of each pair, not 1"),
         (
@@ -640,8 +734,24 @@ def test_explain_adds_up_to_the_score(folder, tmp_path):
     assert result["accepted"] == bool(result["score"] >= model.threshold_)
     assert picture.read_bytes().startswith(b"\x89PNG")
     shown = run("explain", folder / "people.simtree", folder / "test.csv", 0, 9, "--top", 1).stdout
-    assert "any pair" in shown
-    assert "3 other features" in shown
+    assert "baseline: average pair" in shown
+    others = [part["contribution"] for part in result["features"][1:]]
+    for what, part in (("for the same identity", [c for c in others if c >= 0]), ("against it", [c for c in others if c < 0])):
+        line = next((line for line in shown.splitlines() if what in line), None)
+        assert (line is not None) == bool(part)
+        assert line is None or line.split()[-1] == f"{sum(part):+.3f}"
+    assert [line.split()[0] for line in shown.splitlines()[-4:] if line.strip()] == ["score", "threshold", "decision"]
+    assert f"{model.threshold_:+.3f}" in shown
+
+
+def test_features_are_listed_until_the_others_matter_less():
+    few, many = _explain.MIN_SHOWN, _explain.MAX_SHOWN
+    assert _explain._n_shown(np.array([3.0, -2.0])) == 2
+    assert _explain._n_shown(np.array([1.0] * few + [0.01] * 56)) == few
+    # 0.2 each: 56 of them outweigh the last one shown, and 40 still do.
+    assert _explain._n_shown(np.array([1.0] * few + [-0.2] * 56)) == many
+    assert _explain._n_shown(np.array([1.0] * few + [-0.2] * 8)) == few + 7
+    assert _explain._n_shown(np.array([1.0] * few + [-0.2, 0.2] * 30)) == few
 
 
 def test_explain_by_key_and_its_mistakes(folder, tmp_path):
@@ -684,8 +794,13 @@ def test_show_tells_what_was_learned_and_promised(folder, model):
 
 
 def test_show_prints_the_rules_of_a_tree(folder, tmp_path):
-    run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "-o", tmp_path / "tree.simtree")
-    assert "cell 1.0" in run("show", tmp_path / "tree.simtree", "--rules", 2).stdout
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "-o", tmp_path / "tree.simtree")
+    assert f"read them with: simtree show {tmp_path / 'tree.simtree'} --rules 3" in done.stdout
+    rules = run("show", tmp_path / "tree.simtree", "--rules", 5).stdout
+    assert "cell 1.0" in rules
+    assert " more ways" not in rules
+    assert rules.count("inside if") < 2**5
+    assert "|         or" not in rules
     assert "is not one tree" in run("show", folder / "people.simtree", "--rules", 2, code=1).stderr
 
 
@@ -732,6 +847,21 @@ def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):
     assert "test.csv has 6 columns of features, but the model knows 4, without names" in done.stderr
     done = run("score", tmp_path / "plain.simtree", folder / "pairs.csv", code=1)
     assert "without names of features" in done.stderr
+
+
+def test_splitter_and_depth_of_a_tree_or_a_forest(folder, tmp_path):
+    out, options = tmp_path / "m.simtree", ["--splitter", "cart", "--depth", 3]
+    run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", *options, "-o", out)
+    assert (simtree.load(out).splitter, simtree.load(out).max_depth) == ("cart", 3)
+    run("fit", folder / "train.csv", *FIT, *options[2:], "--splitter", "cross", "-o", out)
+    assert (simtree.load(out).splitter, simtree.load(out).max_depth) == ("cross", 3)
+    run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "-o", out)
+    assert (simtree.load(out).splitter, simtree.load(out).max_depth) == ("cut", 5)
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "--depth", 3, code=1)
+    assert "--splitter and --depth are for a tree or a forest" in done.stderr
+    assert "banana" in run("fit", folder / "train.csv", *FIT, "--splitter", "banana", code=2).stderr
+    assert set(_fit.SplitterName) == set(simtree.splitters.BY_NAME)
+    assert f", {simtree.SimilarityForest().max_depth} of a forest" in " ".join(run("fit", "--help").stdout.split())
 
 
 def test_trees_are_those_of_a_forest(folder, tmp_path):

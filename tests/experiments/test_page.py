@@ -1,4 +1,4 @@
-"""The page of reproduced results: the committed one is what its command makes, and small runs make one too."""
+"""The page of reproduced results: the committed one is what its script makes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from simtree.experiments._page import SECTIONS, make_page, write_page
+import make_reproduction
+from make_reproduction import SECTIONS, make_page, write_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "results"
 
 
-def test_the_committed_page_is_what_the_command_makes(tmp_path):
+def test_the_committed_page_is_what_the_script_makes(tmp_path):
     write_page(RESULTS, tmp_path / "page.md")
     made = make_page(RESULTS, folder="results")
     assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == made
@@ -40,3 +41,15 @@ def test_a_result_that_is_missing_or_broken_is_named(tmp_path):
             ValueError, match=r"lemma.json is not a result of this version; make it again with: simtree reproduce"
         ):
             make_page(tmp_path / "results", folder="results")
+
+
+def test_the_script_writes_a_page_or_names_what_is_missing(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    monkeypatch.setattr("sys.argv", ["make_reproduction.py", "--results", str(RESULTS), "--out", str(page)])
+    make_reproduction.main()
+    assert capsys.readouterr().out == f"Written: {page}\n"
+    assert page.read_text(encoding="utf-8").startswith("# The paper's experiments, reproduced")
+    monkeypatch.setattr("sys.argv", ["make_reproduction.py", "--results", str(tmp_path), "--out", str(page)])
+    with pytest.raises(SystemExit, match="1"):
+        make_reproduction.main()
+    assert "table1.json is not there" in capsys.readouterr().err

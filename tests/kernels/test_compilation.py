@@ -1,8 +1,9 @@
-"""Kernels are cached on disk, wherever a folder can be written, and a first compilation is announced to a person."""
+"""Kernels are cached on disk, wherever a folder can be written, and a first compilation is announced to whoever waits."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,13 +74,43 @@ def test_without_any_writable_folder_it_still_works(installed, tmp_path):
     assert run(FIT, **settings).stdout.split()[0] == "None"
 
 
+def read_terminal(terminal):
+    said = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            return said.decode()
+        if not part:
+            return said.decode()
+        said += part
+
+
 def test_compilation_is_announced_on_a_terminal_only(tmp_path):
     pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     assert run(FIT, NUMBA_CACHE_DIR=str(tmp_path / "quiet")).stderr == ""
-    terminal, other_end = pty.openpty()
     settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "watched")}
-    subprocess.run([sys.executable, "-c", FIT], env=settings, stdout=subprocess.PIPE, stderr=other_end, check=True)
-    os.close(other_end)
-    said = os.read(terminal, 4096).decode()
-    assert said.count("simtree: compiling kernels") == 1
-    os.close(terminal)
+    for cached in (False, True):
+        terminal, other_end = pty.openpty()
+        subprocess.run([sys.executable, "-c", FIT], env=settings, stdout=subprocess.PIPE, stderr=other_end, check=True)
+        os.close(other_end)
+        said = read_terminal(terminal)
+        os.close(terminal)
+        if cached:
+            assert said == ""
+            continue
+        assert said.count("simtree: compiling kernels for growing and scoring trees, once per machine ...") == 1
+        assert said.count("simtree: compiling kernels for splitters and representations, once per machine ...") == 1
+        done, most = map(int, re.findall(r"(\d+) of at most (\d+) kernels compiled", said)[-1])
+        assert re.search(rf"simtree: compiled {done} kernels in \d+ s", said)
+        assert 5 <= done <= most < 63
+
+
+def test_the_command_announces_compilation_in_plain_lines(tmp_path):
+    code = f"import simtree._kernels.compilation as c; c.announce_in_plain_lines(); c.SECONDS_BETWEEN_LINES = 0; {FIT}"
+    said = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr.splitlines()
+    assert said[0] == "simtree: compiling kernels for growing and scoring trees, once per machine ..."
+    assert said[1].startswith("simtree: 1 of at most ")
+    assert said[-1].startswith("simtree: compiled ")
+    assert all(line == line.rstrip() for line in said)
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""

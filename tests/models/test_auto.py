@@ -8,14 +8,15 @@ from sklearn.datasets import load_digits
 
 from simtree import AutoSimilarity, DistanceSimilarity, SimilarityForest
 from simtree.models import _auto as auto
+from simtree.models import _presets as presets
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Forests and representations so small that a fit takes a second."""
-    tiny = auto.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
+    tiny = presets.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
     monkeypatch.setattr(auto, "SMALL", tiny)
-    monkeypatch.setattr(auto, "LARGE", auto.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
+    monkeypatch.setattr(auto, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
     monkeypatch.setattr(auto, "VALIDATION_PAIRS", 20_000)
 
 
@@ -51,7 +52,7 @@ def test_the_loser_is_never_handed_over(round_people):
     chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(*round_people)
     assert chosen.open_set_
     assert isinstance(chosen.best_estimator_, DistanceSimilarity)
-    assert not {name for name, (_, closed) in auto.CANDIDATES.items() if closed} & set(chosen.results_["name"])
+    assert not {name for name, candidate in auto.CANDIDATES.items() if candidate.closed_set} & set(chosen.results_["name"])
 
 
 def test_open_folds_leave_whole_classes_out(round_people):

@@ -1,4 +1,4 @@
-"""How kernels are compiled: once, cached on disk, without the GIL, and announced on a terminal."""
+"""How kernels are compiled: once, cached on disk, without the GIL, and announced to whoever waits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,15 @@ from numba.core import event
 
 # error_model="numpy": a division by zero gives inf or nan as in NumPy, so loops with a division vectorise.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Kernels that are needed together, by module: once one of them is compiled, most others will be.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "for growing and scoring trees": ("binning", "cart", "coordinates", "pairs", "route", "search", "segments"),
+    "for 1:N search": ("nearest",),
+}
+OTHERS = "for splitters and representations"
+SECONDS_BETWEEN_LINES = 5.0
+# Full names of all kernels that are defined so far.
+_KERNELS: set[str] = set()
 
 
 def _fingerprint() -> str:
@@ -58,6 +68,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
 
     Without such a folder the kernel is compiled anew in each process, which is slow but works.
     """
+    _KERNELS.add(_full_name(function))
     if CACHE_FOLDER is None:
         return numba.njit(**_OPTIONS, **options)(function)
     # Numba reads the setting when a function is decorated; other libraries must not notice.
@@ -75,30 +86,104 @@ def any_order_kernel(function: Callable[..., Any]) -> Any:
 
 
 class _Announcer(event.Listener):
-    """Writes one line when the first kernel of a process is compiled (a cached kernel raises no event)."""
+    """Says on stderr which kernels are being compiled, and how many are still to come (a cached kernel raises no event)."""
 
     def __init__(self) -> None:
-        self.announced = False
+        self.in_plain_lines = False
+        self.depth = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.compiled: list[str] = []
+        self.pending: set[str] = set()
+        self.groups: list[str] = []
+        self.seconds = self.shown = 0.0
+        self.open: list[float] = []
 
     def on_start(self, event: Any) -> None:
-        """A compilation begins."""
-        if not self.announced:
-            self.announced = True
-            where = "once on this machine" if CACHE_FOLDER else "no folder to keep them in: set NUMBA_CACHE_DIR"
-            print(f"simtree: compiling kernels, under 30 s ({where}) ...", file=sys.stderr, flush=True)
+        """Announce a kernel that is about to be compiled."""
+        self.open.append(time.monotonic())  # a kernel that is called by another one is compiled while that one is
+        name = _full_name(event.data["dispatcher"].py_func)
+        if name not in _KERNELS:  # a function of Numba itself
+            return
+        self.pending.add(name)
+        group = _group_of(name)
+        if group not in self.groups:
+            self.pending |= {other for other in _KERNELS if _group_of(other) == group} - _cached()
+            self.groups.append(group)
+            where = "once per machine" if CACHE_FOLDER else "in each process, as no folder to keep them in can be written"
+            self._print(f"simtree: compiling kernels {group}, {where} ...", end="\n")
 
     def on_end(self, event: Any) -> None:
-        """A compilation ended: nothing to say."""
+        """Tell how far the compilation is."""
+        if self.open:
+            began = self.open.pop()
+            self.seconds += 0.0 if self.open else time.monotonic() - began
+        name = _full_name(event.data["dispatcher"].py_func)
+        if name not in _KERNELS or name in self.compiled:
+            return
+        self.compiled.append(name)
+        on_terminal = sys.stderr.isatty()
+        if on_terminal or time.monotonic() - self.shown >= SECONDS_BETWEEN_LINES:
+            self._print(f"simtree: {self._progress()}", end="\r" if on_terminal else "\n")
+
+    def leave(self) -> None:
+        """Tell what was compiled, when the work that needed it is done."""
+        if self.groups:
+            n = len(self.compiled)
+            said = f"simtree: compiled {n} kernel{'' if n == 1 else 's'} in {self.seconds:.0f} s"
+            # On a terminal this is written over a longer line.
+            self._print(said.ljust(len(self._progress()) + 9) if sys.stderr.isatty() else said, "\n")
+            self._reset()
+
+    def _progress(self) -> str:
+        return f"{len(self.compiled)} of at most {len(self.pending)} kernels compiled"
+
+    def _print(self, text: str, end: str) -> None:
+        self.shown = time.monotonic()
+        print(text, file=sys.stderr, end=end, flush=True)
+
+
+def _full_name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _group_of(name: str) -> str:
+    module = name.split(".")[-2]
+    return next((group for group, modules in GROUPS.items() if module in modules), OTHERS)
+
+
+def _cached() -> set[str]:
+    """Return the kernels of which some machine code is in the cache folder."""
+    if CACHE_FOLDER is None:
+        return set()
+    # Numba's index files are named after the module, the function and its line: cart.grow_cart-76.py311.nbi
+    starts = {file.name.rsplit("-", 1)[0] for file in Path(CACHE_FOLDER).rglob("*.nbi")}
+    return {name for name in _KERNELS if ".".join(name.split(".")[-2:]) in starts}
 
 
 _ANNOUNCER = _Announcer()
 
 
+def announce_in_plain_lines() -> None:
+    """Announce compilations also where stderr is not a terminal, as the command does."""
+    _ANNOUNCER.in_plain_lines = True
+
+
 @contextmanager
 def announced_compilation() -> Iterator[None]:
-    """Inside this context a first compilation is announced, if a person is watching."""
-    if not sys.stderr.isatty():
+    """Inside this context compilations are announced, if a person is watching: on a terminal, or in a notebook."""
+    if not (_ANNOUNCER.in_plain_lines or sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield
         return
-    with event.install_listener("numba:compile", _ANNOUNCER):
-        yield
+    _ANNOUNCER.depth += 1
+    try:
+        if _ANNOUNCER.depth > 1:
+            yield
+        else:
+            with event.install_listener("numba:compile", _ANNOUNCER):
+                yield
+    finally:
+        _ANNOUNCER.depth -= 1
+        if _ANNOUNCER.depth == 0:
+            _ANNOUNCER.leave()

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def disk_full(file: Path | str, error: OSError) -> OSError:
+    """Return an error that says which file found no space, and what to do."""
+    said = OSError(f"{file} cannot be written: {error.strerror or 'no space left'}; free some space, or write to another disk.")
+    said.errno = error.errno
+    return said
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
@@ -26,5 +36,9 @@ def opened_atomically(file: Path) -> Iterator[BinaryIO]:
         with unfinished.open("wb") as stream:
             yield stream
         os.replace(unfinished, file)
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise disk_full(file, error) from error
     finally:
         unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The command ``simtree``: one module a verb."""
+"""The command ``simtree``: one module per verb."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import sys
 def main() -> None:
     """Run the command line, or say what it needs."""
     try:
+        from simtree._kernels.compilation import announce_in_plain_lines
         from simtree.cli._app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pandas"):
             raise
         sys.exit(f'The simtree command needs {error.name}; install it with: pip install "simtree[cli]"')
-    except KeyboardInterrupt:  # in the first seconds, before a verb is there to say so
-        sys.stderr.write("Interrupted. Nothing was written.\n")
-        sys.exit(130)
+    announce_in_plain_lines()
     app()

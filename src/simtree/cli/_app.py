@@ -13,10 +13,12 @@ from simtree.cli import _fit as fit
 from simtree.cli import _reproduce as reproduce
 from simtree.cli import _score as score
 from simtree.cli import _show as show
+from simtree.cli import _split as split
 
 app = typer.Typer(
     help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
+app.command("split", cls=split.SplitCommand)(split.split)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate_model)
 app.command("calibrate")(calibrate.calibrate)

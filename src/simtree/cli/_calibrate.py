@@ -17,7 +17,7 @@ from simtree.cli._common import (
     Model,
     NeverPair,
     check_writable,
-    one_sentence,
+    friendly_errors,
     scoring_bar,
     show,
     show_json,
@@ -50,7 +50,7 @@ def calibrate(
     it takes, if there are too few for the target.
     """
     target = model if out is None else out
-    with one_sentence(interrupted=f"Interrupted. {target} was not written."):
+    with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
         learned = load_model(model)
         check_writable("--out" if out else "MODEL", target.parent, target)
         found = read_samples(data)

@@ -24,10 +24,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from simtree._utils.files import DISK_FULL, disk_full
 from simtree._utils.progress import watched_pairs
+from simtree._utils.startup import INTERRUPTED, take_over
 
 FAILED = 1
-INTERRUPTED = 130  # what shells give after Ctrl-C
 # Columns of a table that goes into a file.
 WIDE = 120
 # Comparisons of evaluate and calibrate: a forest makes them in seconds.
@@ -70,13 +71,16 @@ Comparisons = Annotated[
 
 
 @contextmanager
-def one_sentence(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
+def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
     """Say what went wrong, or that somebody pressed Ctrl-C, without a traceback."""
+    take_over()
     try:
         yield
     except BrokenPipeError:  # who reads our output has seen enough; typer ends quietly
         raise
     except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, OSError) and error.errno in DISK_FULL and error.args[1:]:  # as the system says it
+            error = disk_full(error.filename or "standard output", error)
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
@@ -92,16 +96,29 @@ def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
+        if error.errno in DISK_FULL:
+            raise disk_full(named, error) from error
         raise OSError(f"{option} {named} cannot be written to ({error.strerror}); choose another folder.") from error
     if file is not None and file.is_dir():
         raise OSError(f"{option} {file} is a folder; give the name of a file.")
 
 
-def check_pictures() -> None:
+def require_matplotlib() -> None:
     """Fail before the work if pictures are wanted that cannot be drawn; draw them without a window."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files: no display needed
+
+
+def counted(n: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "feature"), counted(1200, "row"), counted(2, "identity", "identities")
+    ('1 feature', '1,200 rows', '2 identities')
+    """
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
 def say(sentence: str) -> None:

@@ -16,9 +16,9 @@ from simtree.cli._common import (
     Jobs,
     Json,
     NeverPair,
-    check_pictures,
     check_writable,
-    one_sentence,
+    friendly_errors,
+    require_matplotlib,
     say,
     scoring_bar,
     show,
@@ -76,9 +76,9 @@ def evaluate_model(
 
     Ranks of searches (CMC) need all comparisons: give --n-pairs 0, or data with fewer pairs than --n-pairs.
     """
-    with one_sentence(interrupted="Interrupted. No picture was drawn."):
+    with friendly_errors(interrupted="Interrupted. No picture was drawn."):
         if plots is not None:
-            check_pictures()
+            require_matplotlib()
             check_writable("--plots", plots)
         report: ThresholdReport | None = None
         threshold: float | None = None

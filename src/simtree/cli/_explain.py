@@ -8,15 +8,30 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from simtree.cli._common import Data, Json, Model, check_pictures, check_writable, one_sentence, say, show, show_json, table
+from simtree.cli._common import (
+    Data,
+    Json,
+    Model,
+    check_writable,
+    counted,
+    friendly_errors,
+    require_matplotlib,
+    say,
+    show,
+    show_json,
+    table,
+)
 from simtree.cli._models import load_model, points_of
 from simtree.cli._tables import read_samples
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._voting import VotingSimilarity
 
-# Models whose scores are no sum over features.
+# Features that are shown by default.
+MIN_SHOWN, MAX_SHOWN = 10, 30
+# Models whose scores are not a sum over features.
 UNEXPLAINED: dict[type, str] = {
     GaussianSimilarity: "a ratio of Gaussian likelihoods",
     DistanceSimilarity: "a plain distance",
@@ -33,16 +48,23 @@ def explain(
         str | None, typer.Option("--id", metavar="COL", help="FIRST and SECOND are values of this column, not row numbers.")
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, help="How many features are shown, those that said most.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            "--top",
+            metavar="N",
+            min=1,
+            help=f"How many features are shown, largest contributions first; by default {MIN_SHOWN} or more, until the others "
+            f"add up to less than the smallest of them, but at most {MAX_SHOWN}.",
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it into this picture.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each feature added to the score of a pair, or took from it."""
-    with one_sentence():
+    """Say what each feature contributes to the score of a pair: positive for the same identity, negative against it."""
+    with friendly_errors():
         learned = load_model(model)
         if plot is not None:
-            check_pictures()
+            require_matplotlib()
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
             inner = getattr(learned, "best_estimator_", learned)
@@ -56,9 +78,10 @@ def explain(
             # A representation may have changed the values of features, but it is the user's own that say something.
             explanation = replace(explanation, x=x, x2=x2)
         accepted = bool(explanation.score >= learned.threshold_)
+        order = explanation.order()
+        shown = _n_shown(explanation.contributions[order]) if top is None else top
         if plot is not None:
-            _draw(explanation, plot, top)
-    order = explanation.order()
+            _draw(explanation, plot, shown)
     result = {
         "first": first,
         "second": second,
@@ -76,7 +99,7 @@ def explain(
             for j in order
         ],
     }
-    show_json(result) if as_json else show(_lines(result, top))
+    show_json(result) if as_json else show(_lines(result, shown))
     if plot is not None:
         say(f"Drawn: {plot}")
 
@@ -91,14 +114,31 @@ def _draw(explanation: Any, file: Path, top: int) -> None:
     plt.close(display.figure_)
 
 
-def _lines(result: dict[str, Any], top: int) -> Any:
+def _n_shown(contributions: NDArray[np.float64]) -> int:
+    """Return how many of the falling contributions are shown: until the others add up to less than the last of them."""
+    n = min(MIN_SHOWN, len(contributions))
+    while n < min(MAX_SHOWN, len(contributions)) and abs(contributions[n:].sum()) > abs(contributions[n - 1]):
+        n += 1
+    return n
+
+
+def _lines(result: dict[str, Any], n_shown: int) -> Any:
     decision = "accepted" if result["accepted"] else "not accepted"
     title = f"score {result['score']:.4g}, {decision} at threshold {result['threshold']:.4g}"
-    rows = table(title, "feature", f">{result['first']}", f">{result['second']}", ">added")
-    rows.add_row("any pair", "", "", f"{result['base']:+.3f}")
-    for feature in result["features"][:top]:
+    rows = table(title, "feature", f">{result['first']}", f">{result['second']}", ">contribution")
+    rows.add_row("baseline: average pair", "", "", f"{result['base']:+.3f}")
+    for feature in result["features"][:n_shown]:
         rows.add_row(feature["name"], f"{feature['first']:.4g}", f"{feature['second']:.4g}", f"{feature['contribution']:+.3f}")
-    rest = result["features"][top:]
-    if rest:
-        rows.add_row(f"{len(rest)} other features", "", "", f"{sum(feature['contribution'] for feature in rest):+.3f}")
+    rest = [feature["contribution"] for feature in result["features"][n_shown:]]
+    # Apart, so that many small contributions do not hide behind their sum.
+    for what, part in (
+        ("for the same identity", [value for value in rest if value >= 0]),
+        ("against it", [value for value in rest if value < 0]),
+    ):
+        if part:
+            rows.add_row(f"{counted(len(part), 'other feature')} {what}", "", "", f"{sum(part):+.3f}")
+    rows.add_section()
+    rows.add_row("score", "", "", f"{result['score']:+.3f}")
+    rows.add_row("threshold", "", "", f"{result['threshold']:+.3f}")
+    rows.add_row("decision", "", "", decision)
     return rows

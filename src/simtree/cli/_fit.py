@@ -9,9 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
-from sklearn.base import clone
 
 from simtree.cli._common import (
     Data,
@@ -21,7 +18,7 @@ from simtree.cli._common import (
     NeverPair,
     Seed,
     check_writable,
-    one_sentence,
+    friendly_errors,
     say,
     show,
     show_json,
@@ -29,24 +26,10 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
-from simtree.models._auto import SMALL, AutoSimilarity
-from simtree.models._forest import SimilarityForest
-from simtree.models._tree import SimilarityTree
+from simtree.cli._trial import expected_seconds
+from simtree.models._auto import AutoSimilarity
+from simtree.models._presets import N_TREES, READABLE_DEPTH, READABLE_SPLITTER, forest_preset, tree_preset
 from simtree.pairs._sampling import PairSampler
-from simtree.representation import MarginalQuantiles
-
-COORDINATES = ["abs_diff", "sum", "product", "dot", "cosine", "euclidean", "manhattan"]
-TREES = 50
-# Bags of whole classes leave pairs of classes out from so many on, and bags of points pairs of points.
-LEAST_CLASSES, LEAST_POINTS = 10, 30
-# Where pairs are this many, a cell of fewer pairs than a hundred says little.
-MANY_PAIRS = 20_000
-# How much work the search of `--model auto` is, in trees of the last forest: five forests, three folds, half the pairs.
-SEARCH_TREES = 5 * 3 * SMALL.n_trees // 2
-# Pairs of the fit that comes before all others: it compiles, if that is still to be done, and finds bad data.
-FIRST_PAIRS = 2_000
-# A trial of fewer seconds is made twice: something that is compiled or read for the first time would be most of it.
-SHORT = 2.0
 
 
 class Kind(enum.StrEnum):
@@ -55,6 +38,17 @@ class Kind(enum.StrEnum):
     forest = "forest"
     tree = "tree"
     auto = "auto"
+
+
+class SplitterName(enum.StrEnum):
+    """How a cell of a tree can be split."""
+
+    cart = "cart"
+    cross = "cross"
+    cut = "cut"
+    gaussian = "gaussian"
+    linear = "linear"
+    oblique = "oblique"
 
 
 NAMES = {Kind.forest: "a forest", Kind.tree: "a tree", Kind.auto: "the best of several models"}
@@ -79,12 +73,31 @@ def fit(
         typer.Option(
             "--model",
             metavar="forest/tree/auto",
-            help="A forest, accurate as it is; one tree, that can be read; or auto, which compares representations, forests "
-            "and plain distances, and takes longer.",
+            help="A forest, accurate as it is; one tree, which can be read but is less accurate; or auto, which compares "
+            "forests on several representations, a likelihood ratio, a vote and distances, and takes longer.",
         ),
     ] = Kind.forest,
     trees: Annotated[
-        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({TREES}).")
+        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({N_TREES}).")
+    ] = None,
+    splitter: Annotated[
+        SplitterName | None,
+        typer.Option(
+            "--splitter",
+            metavar="/".join(SplitterName),
+            help=f"How a cell of a tree is split; by default {READABLE_SPLITTER} in one tree, which can be read, and cart in a "
+            "forest.",
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            metavar="N",
+            min=1,
+            max=52,
+            help=f"Maximum depth; by default {READABLE_DEPTH} of one tree, 15 of a forest.",
+        ),
     ] = None,
     seed: Seed = 0,
     n_jobs: Jobs = -1,
@@ -94,9 +107,11 @@ def fit(
 
     Writes a model file; says in advance how long it will take, from a small trial on the same data.
     """
-    with one_sentence():
+    with friendly_errors():
         if model is not Kind.forest and trees is not None:
             raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
+        if model is Kind.auto and (splitter, depth) != (None, None):
+            raise ValueError("--splitter and --depth are for a tree or a forest; leave them out with --model auto.")
         check_writable("--out", out.parent, out)
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
@@ -104,9 +119,9 @@ def fit(
         names = choose_features(found, features or [], drop or [], others)
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
-        learner = _learner(model, pairs, trees or TREES, seed, n_jobs)
+        learner = _learner(model, pairs, trees or N_TREES, splitter and splitter.value, depth, seed, n_jobs)
         what = f"{len(X):,} rows with {len(np.unique(pairs.labels)):,} values of {label}, {len(names):,} features"
-        expected = _trial(learner, X, y, apart)
+        expected = expected_seconds(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
         start = time.perf_counter()
         learner.fit(X, y, never_pair=apart)
@@ -126,6 +141,8 @@ def fit(
         "seed": seed,
         "chosen": getattr(learner, "best_name_", None),
         "left_out": {True: "classes", False: "rows", None: None}[getattr(learner, "open_set_", None)],
+        "n_cells": int(np.count_nonzero(learner.tree_.cells.inside < 0)) if model is Kind.tree else None,
+        "training_auc": float(learner.auc_) if model is Kind.tree else None,
         "oob_auc": getattr(learner, "oob_score_", None),
         "oob_unit": getattr(learner, "bag", None) if hasattr(learner, "oob_score_") else None,
         "threshold": learner.threshold_,
@@ -136,58 +153,23 @@ def fit(
     show_json(result) if as_json else show(*_lines(result, what))
 
 
-def _learner(kind: Kind, pairs: PairSampler, trees: int, seed: int, n_jobs: int) -> Any:
-    """What is fitted, with what is known to do well on many data."""
-    # From this many on they are taken for people, and those to come for others.
-    people = int(pairs.labels.max()) + 1 >= LEAST_CLASSES
+def _learner(
+    kind: Kind, pairs: PairSampler, n_trees: int, splitter: str | None, depth: int | None, seed: int, n_jobs: int
+) -> Any:
+    """Return what is fitted: one of the presets."""
+    settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
+    settings |= {name: value for name, value in (("splitter", splitter), ("max_depth", depth)) if value is not None}
     if kind is Kind.auto:
-        return AutoSimilarity(open_set=people, n_jobs=n_jobs, random_state=seed, verbose=1)
-    least = 100 if pairs.n_pairs >= MANY_PAIRS else 2
+        return AutoSimilarity(verbose=1, **settings)
     if kind is Kind.tree:
-        return SimilarityTree(min_pairs_split=least, n_jobs=n_jobs, random_state=seed)
-    enough = pairs.n_samples >= LEAST_POINTS
-    return SimilarityForest(
-        n_estimators=trees,
-        representation=MarginalQuantiles(),
-        coordinates=COORDINATES,
-        min_pairs_split=least,
-        bag="classes" if people else "samples",
-        bootstrap=enough,
-        oob_score=enough and trees >= TREES // 2,
-        n_jobs=n_jobs,
-        random_state=seed,
-        verbose=1,
-    )
-
-
-def _trial(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) -> float:
-    """Seconds that the fit will take: what a few trees took, times how many there will be."""
-    workers = effective_n_jobs(learner.n_jobs)
-    if isinstance(learner, SimilarityTree):
-        whole, small = learner.n_pairs or FIRST_PAIRS, FIRST_PAIRS
-        first = trial = clone(learner).set_params(n_pairs=small)
-        times = min(whole, PairSampler(y, never_pair=apart).n_pairs) / small
-    else:
-        forest = learner if isinstance(learner, SimilarityForest) else SimilarityForest(n_jobs=learner.n_jobs, random_state=0)
-        n_all = forest.n_estimators if forest is learner else SEARCH_TREES + TREES
-        trial = clone(forest).set_params(n_estimators=min(workers, n_all), oob_score=False, verbose=0)
-        first = clone(trial).set_params(n_pairs=FIRST_PAIRS)
-        times = n_all / trial.n_estimators
-    first.fit(X, y, never_pair=apart)
-
-    def seconds() -> float:
-        start = time.perf_counter()
-        trial.fit(X, y, never_pair=apart)
-        return time.perf_counter() - start
-
-    taken = seconds()
-    return max(1.0, times) * (min(taken, seconds()) if taken < SHORT else taken)
+        return tree_preset(pairs, **settings)
+    return forest_preset(pairs, n_trees=n_trees, verbose=1, **settings)
 
 
 def _tell_unnamed(found: Table, names: list[str]) -> None:
     left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
     if left:
-        say(f"{found.path.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
+        say(f"{found.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
 
 
 def _duration(seconds: float) -> str:
@@ -209,6 +191,10 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
         rows.add_row("AUC out of bag", f"{result['oob_auc']:.3f}, {judged}")
     elif result["class"] == "SimilarityForest":
         rows.add_row("AUC out of bag", "none: too few trees or rows")
+    if result["n_cells"] is not None:
+        rows.add_row("cells", f"{result['n_cells']:,}; read them with: simtree show {result['model']} --rules 3")
+        deeper = "a forest, or --splitter cart --depth 10, is more accurate but cannot be read as easily"
+        rows.add_row("AUC on training pairs", f"{result['training_auc']:.3f}; {deeper}")
     rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` finds one with a guarantee")
     rows.add_row("file", f"{result['bytes'] / 1e6:.1f} MB, no row of the data in it")
     rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")

@@ -25,7 +25,7 @@ def labelled_pairs(found: Table, label: str, never_pair: str | None) -> tuple[ND
     y = found.labels(label, "--label")
     apart = None if never_pair is None else found.labels(never_pair, "--never-pair")
     values = set(y.tolist())
-    where = f"{found.path.name}: column {label!r}"
+    where = f"{found.name}: column {label!r}"
     if len(values) < 2:
         raise ValueError(f"{where} has the one value {values.pop()!r}; different pairs take two: give rows of others too.")
     if len(values) == len(y):
@@ -35,7 +35,7 @@ def labelled_pairs(found: Table, label: str, never_pair: str | None) -> tuple[ND
     try:
         return y, apart, PairSampler(y, never_pair=apart)
     except ValueError as error:
-        raise ValueError(f"{found.path.name}: column {never_pair!r}: {error}") from None
+        raise ValueError(f"{found.name}: column {never_pair!r}: {error}") from None
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def points_of(model: Any, found: Table, others: list[str]) -> Any:
     columns = choose_features(found, [], [], others)
     if len(columns) != model.n_features_in_:
         raise ValueError(
-            f"{found.path.name} has {len(columns)} columns of features, but the model knows {model.n_features_in_}, without "
+            f"{found.name} has {len(columns)} columns of features, but the model knows {model.n_features_in_}, without "
             "names; give a table of just these, in their order."
         )
     return found.numbers(columns).to_numpy()

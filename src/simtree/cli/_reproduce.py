@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from simtree.cli._common import Jobs, Seed, check_pictures, check_writable, command_line, one_sentence
+from simtree.cli._common import Jobs, Seed, check_writable, command_line, friendly_errors, require_matplotlib
 from simtree.experiments._results import Order
 
 app = typer.Typer(help="Run an experiment of the paper and set it beside what the paper prints.", no_args_is_help=True)
@@ -25,8 +25,8 @@ def _carry_out(name: str, run: Callable[[Order], None], *, runs: int, seed: int,
     """Run an experiment, show its tables and name its files; what goes wrong is one sentence."""
     folder = out.expanduser()
     kept = f"Interrupted. Finished runs are kept in {out}; the same command goes on from there."
-    with one_sentence(interrupted=kept):
-        check_pictures()
+    with friendly_errors(interrupted=kept):
+        require_matplotlib()
         check_writable("--out", folder)
         run(Order(folder, runs, seed, n_jobs, command_line()))
         shown = (folder / f"{name}.md").read_text(encoding="utf-8")
@@ -86,16 +86,3 @@ def lemma(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESULTS
     from simtree.experiments import _lemma as lemma
 
     _carry_out("lemma", lemma.run, runs=runs, seed=seed, n_jobs=n_jobs, out=out)
-
-
-@app.command()
-def page(
-    results: Annotated[Path, typer.Option("--results", help="Folder of the JSON results and pictures.")] = Path("docs/results"),
-    out: Annotated[Path, typer.Option("--out", help="The page to write.", dir_okay=False)] = Path("docs/reproduction.md"),
-) -> None:
-    """Make the page that shows all results beside the paper's, from the JSON files of the experiments."""
-    from simtree.experiments._page import write_page
-
-    with one_sentence():
-        write_page(results, out)
-    typer.echo(f"Written: {out}")

@@ -16,9 +16,10 @@ import typer
 from numpy.typing import NDArray
 
 from simtree._utils.files import opened_atomically
-from simtree.cli._common import Jobs, Model, check_writable, one_sentence, say, scoring_bar
+from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, say, scoring_bar
 from simtree.cli._models import cores, load_model, points_of
 from simtree.cli._tables import Table, read_samples, stream_table
+from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
 
 # Parts of the pairs: their rows; for each pair and side whose sample it is and which, if that was asked for; their scores.
@@ -74,11 +75,13 @@ def score(
     n_jobs: Jobs = -1,
 ) -> None:
     """Score the pairs of a file, however long: pairs are read, scored and written part by part."""
-    with one_sentence(interrupted="Interrupted. Scores that were not written to --out are lost."):
+    with friendly_errors(interrupted="Interrupted. Scores that were not written to --out are lost."):
         if form is not Format.csv and (data is None or label is None):
             raise typer.BadParameter(f"--format {form.value} names the people of each pair: give DATA and --label COL.")
         if data is None and (key is not None or columns is not None):
             raise typer.BadParameter("--id and --columns say how PAIRS refers to DATA: give DATA too.")
+        if pairs == data == STANDARD_INPUT:
+            raise typer.BadParameter("PAIRS and DATA cannot both be standard input; give a file for one of them.")
         learned = load_model(model)
         if out is not None:
             check_writable("--out", out.parent, out)
@@ -133,7 +136,7 @@ def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
     if len(places) < len(keys):
         values, counts = np.unique(texts, return_counts=True)
         raise ValueError(
-            f"{found.path.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
+            f"{found.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
             "--id must tell rows apart."
         )
     return places
@@ -145,14 +148,14 @@ def _columns(part: Table, columns: str | None) -> list[str]:
     else:
         names = [part.check_column(name.strip(), "--columns") for name in columns.split(",")]
     if len(names) != 2:
-        raise ValueError(f"{part.path.name} must have two columns that name the samples of each pair, not {len(names)}.")
+        raise ValueError(f"{part.name} must have two columns that name the samples of each pair, not {len(names)}.")
     return names
 
 
 def _rows(part: Table, column: str, places: dict[str, int] | None, found: Table) -> NDArray[np.int64]:
     if places is None:
-        return part.rows_of(column, "PAIRS", len(found), found.path.name)
-    return part.places_of(column, "PAIRS", places, found.path.name)
+        return part.rows_of(column, "PAIRS", found)
+    return part.places_of(column, "PAIRS", places, found.name)
 
 
 def _csv(scored: Scored, threshold: float) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from simtree.cli._common import Json, Model, one_sentence, show, show_json, table
+from simtree.cli._common import Json, Model, friendly_errors, show, show_json, table
 from simtree.cli._models import load_model
 
 
@@ -20,7 +20,7 @@ def show_model(
     as_json: Json = False,
 ) -> None:
     """Show what is in a model file: what was learned, from which features, and where its threshold lies."""
-    with one_sentence():
+    with friendly_errors():
         learned = load_model(model)
         described = describe(learned)
         text = None if rules is None else _rules(learned, rules)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import difflib
 import fnmatch
+import io
 import math
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,19 +19,32 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-# Separators of a text file that are looked for in its first line; the first one if there is none.
+from simtree.cli._common import counted, say
+from simtree.cli._text_files import (
+    ENCODING,
+    HEAD_BYTES,
+    NAMES_OF_SEPARATORS,
+    STANDARD_INPUT,
+    UnreadableFileError,
+    advice,
+    check_head,
+    comment_advice,
+    file_name,
+    head_of,
+    line_of,
+    open_bytes,
+    read_frame,
+    separator_of,
+    standard_input,
+)
+
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
-SEPARATORS = ",;\t|"
 # Rows that a stream of pairs is read and scored in.
 ROWS = 1 << 17
 # What pandas calls a column without a name: row numbers that another program wrote, most of the time.
 UNNAMED = "Unnamed: "
-# Of text, without the mark that some programs put at the start.
-ENCODING = "utf-8-sig"
-
-
-class UnreadableFileError(ValueError):
-    """A file is not what the end of its name says."""
+# Larger files that have no progress of their own are announced.
+LARGE_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,16 @@ class Table:
     def __len__(self) -> int:
         return len(self.frame)
 
+    @property
+    def name(self) -> str:
+        """The name by which messages call the file."""
+        return file_name(self.path)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is a text table."""
+        return self.path == STANDARD_INPUT or file_kind(self.path) in ("csv", "tsv")
+
     def check_column(self, name: str, wanted_by: str) -> str:
         """The name, if there is such a column; otherwise an error that tells the closest names there are."""
         names = [str(column) for column in self.frame.columns]
@@ -71,14 +94,21 @@ class Table:
             return name
         alike = [column for column in names if column.casefold() == name.casefold()]
         close = alike or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        if len(names) == 1 and not alike:
+            known = ", ".join(NAMES_OF_SEPARATORS.values())
+            raise ValueError(
+                f"{self.name} has the one column {names[0]!r} and none {name!r}, which {wanted_by} names; if these are several "
+                f"columns, separate their cells by one of: {known}."
+            )
         meant = f"did you mean {' or '.join(map(repr, close))}?" if close else f"its columns are {some_names(names)}."
-        raise ValueError(f"{self.path.name} has no column {name!r}, which {wanted_by} names; {meant}")
+        raise ValueError(f"{self.name} has no column {name!r}, which {wanted_by} names; {meant}")
 
     def labels(self, name: str, option: str) -> NDArray[Any]:
         """The values of a column that tells rows apart; none may be missing."""
         column = self.frame[self.check_column(name, option)]
         missing = np.flatnonzero(column.isna())
         if len(missing):
+            self._refuse_comment(int(missing[0]))
             raise ValueError(f"{self._cell(name, missing[0])} is empty or NA; fill it in, or leave the row out.")
         return np.asarray(column.to_numpy())
 
@@ -86,14 +116,24 @@ class Table:
         """Columns as finite numbers; ``can_drop``: the user may do without a column that has others."""
         return pd.DataFrame({name: self._numbers(name, can_drop) for name in names}, index=self.frame.index)
 
-    def rows_of(self, column: str, wanted_by: str, n_rows: int, rows_file: str) -> NDArray[np.int64]:
+    def rows_of(self, column: str, wanted_by: str, samples: Table) -> NDArray[np.int64]:
         """A column of row numbers of another table, counted from 0."""
-        values = self._numbers(self.check_column(column, wanted_by), can_drop=False)
-        bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= n_rows))
+        cells = self.frame[self.check_column(column, wanted_by)]
+        names = np.flatnonzero(pd.to_numeric(cells, errors="coerce").isna() & cells.notna())
+        if len(names):
+            name = str(cells.iloc[names[0]])
+            holding = [key for key in samples.frame.columns if (samples.frame[key].astype(str) == name).any()]
+            key = holding[0] if holding else "COL"
+            raise ValueError(
+                f"{self._cell(column, names[0])} is {name!r}, which is no row number of {samples.name}; if it names a sample, "
+                f"say with --id {key} which column of {samples.name} has these names."
+            )
+        values = self._numbers(column, can_drop=False)
+        bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= len(samples)))
         if len(bad):
             raise ValueError(
-                f"{self._cell(column, bad[0])} is {values[bad[0]]:.15g}; give a row number of {rows_file}, from 0 to "
-                f"{n_rows - 1}, or name the column of {rows_file} that it refers to with --id."
+                f"{self._cell(column, bad[0])} is {values[bad[0]]:.15g}; give a row number of {samples.name}, from 0 to "
+                f"{len(samples) - 1}, or name the column of {samples.name} that it refers to with --id."
             )
         return values.astype(np.int64)
 
@@ -111,7 +151,7 @@ class Table:
         """The number of a row, from its number or from its value in a column that tells rows apart."""
         if key is None:
             if not text.isdecimal() or int(text) >= len(self):
-                raise ValueError(f"{self.path.name} has no row {text}; its rows are 0 to {len(self) - 1}, or give --id COL.")
+                raise ValueError(f"{self.name} has no row {text}; its rows are 0 to {len(self) - 1}, or give --id COL.")
             return int(text)
         values = self.labels(key, "--id").astype(str)
         rows = np.flatnonzero(values == text)
@@ -120,7 +160,7 @@ class Table:
             meant = (
                 f"; did you mean {' or '.join(map(repr, close))}?" if close and not len(rows) else "; give one that has one."
             )
-            raise ValueError(f"{self.path.name}: column {key!r} has {len(rows)} rows with the value {text!r}{meant}")
+            raise ValueError(f"{self.name}: column {key!r} has {len(rows)} rows with the value {text!r}{meant}")
         return int(rows[0])
 
     def _numbers(self, name: str, can_drop: bool) -> NDArray[np.float64]:
@@ -132,6 +172,7 @@ class Table:
             odd = np.flatnonzero(read.isna() & column.notna())
             if len(odd):
                 value = str(column.iloc[odd[0]])
+                self._refuse_comment(int(odd[0]))
                 cell = f"{self._cell(name, odd[0])} is {value!r}"
                 if DECIMAL_COMMA.fullmatch(value):
                     raise ValueError(f"{cell}, with a decimal comma; write {value.replace(',', '.')}.")
@@ -140,26 +181,34 @@ class Table:
                 raise ValueError(f"{cell}, not a number; correct it, {remedy}")
             column = read
         elif kind not in "biuf":
-            raise ValueError(
-                f"{self.path.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it, {remedy}"
-            )
+            raise ValueError(f"{self.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it, {remedy}")
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         for what, wrong in (("empty", np.isnan(values)), ("infinite", np.isinf(values))):
             rows = np.flatnonzero(wrong)
             if len(rows):
+                self._refuse_comment(int(rows[0]))
                 more = f" (so are {len(rows) - 1:,} more)" if len(rows) > 1 else ""
                 raise ValueError(f"{self._cell(name, rows[0])} is {what}{more}; fill it in, {remedy}")
         return np.asarray(values)
 
     def _cell(self, column: str, row: int) -> str:
         """Where a cell is, in words: rows are counted from 0, and a text file has lines."""
-        number = self.start + int(row)
-        line = None if self.separator is None else _line_of(self.path, self.separator, number)
-        return f"{self.path.name}: column {column!r}, row {number}{'' if line is None else f' (line {line})'}"
+        number, line = self.start + int(row), self._line(row)
+        return f"{self.name}: column {column!r}, row {number}{'' if line is None else f' (line {line})'}"
+
+    def _line(self, row: int) -> int | None:
+        return None if self.separator is None else line_of(self.path, self.separator, self.start + int(row))
+
+    def _refuse_comment(self, row: int) -> None:
+        """Raise if what is wrong with a row is that it is a comment."""
+        if self.is_text and str(self.frame.iloc[row, 0]).startswith("#"):
+            raise ValueError(comment_advice(self.name, self._line(row)))
 
 
 def check_there(path: Path) -> None:
     """Raise if there is no such file; a file with nearly that name is told."""
+    if path == STANDARD_INPUT:
+        return
     if not path.exists():
         beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
@@ -172,12 +221,14 @@ def read_table(path: Path, text: Sequence[str] = ()) -> Table:
     """The table in a file; its kind goes by the end of its name. Columns of ``text`` hold names, were they all digits."""
     check_there(path)
     reader = _reader(path, text)
+    if not (path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
+        say(f"Reading {path.name}, {path.stat().st_size / 1e6:,.0f} MB ...")
     with _readable(path):
         found = reader(path)
     found.frame.columns = found.frame.columns.map(str)
     repeated = found.frame.columns[found.frame.columns.duplicated()]
     if len(repeated):
-        raise ValueError(f"{path.name} has two columns {repeated[0]!r}; give them different names.")
+        raise ValueError(f"{found.name} has two columns {repeated[0]!r}; give them different names.")
     return found
 
 
@@ -185,9 +236,9 @@ def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
     """A table with one row a sample, of which pairs can be made; ``text`` as in `read_table`."""
     found = read_table(path, text)
     if len(found) < 2:
-        raise ValueError(f"{path.name} has {len(found)} row{'' if len(found) == 1 else 's'}; a pair takes two: give more rows.")
-    if found.separator is not None and all(_is_number(name) for name in found.frame.columns):
-        raise ValueError(f"{path.name} starts with numbers; let its first line name the columns.")
+        raise ValueError(f"{found.name} has {counted(len(found), 'row')}; a pair takes two: give more rows.")
+    if found.is_text and all(_is_number(name) for name in found.frame.columns):
+        raise ValueError(f"{found.name} starts with numbers; let its first line name the columns.")
     return found
 
 
@@ -196,8 +247,7 @@ def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
 
     ``as_text``: cells of text files stay what they are, for 007 is no number if it is a name.
     """
-    if str(path) != "-":
-        check_there(path)
+    check_there(path)
     start = 0
     with _readable(path):
         separator, frames = _parts(path, as_text)
@@ -222,7 +272,7 @@ def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], 
     dropped = set(_named(found, drop, "--drop"))
     chosen = [name for name in chosen if name not in dropped]
     if not chosen:
-        raise ValueError(f"{found.path.name} has no column left to learn from; its columns are {some_names(names)}.")
+        raise ValueError(f"{found.name} has no column left to learn from; its columns are {some_names(names)}.")
     return chosen
 
 
@@ -237,8 +287,8 @@ def _named(found: Table, given: Sequence[str], option: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _kind(path: Path) -> str:
-    """The end of a file's name that tells what it is, without that of its compression."""
+def file_kind(path: Path) -> str:
+    """Return the extension that tells what a file is, without that of its compression."""
     ends = [end.lower() for end in path.suffixes]
     if ends and ends[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip"):
         ends.pop()
@@ -254,11 +304,11 @@ def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
         "npz": _read_npz,
         "npy": _read_npy,
     }
-    if _kind(path) not in readers:
-        raise ValueError(
-            f"{path.name}: the end of the name must tell what it is, one of {', '.join(f'.{k}' for k in readers)}."
-        )
-    return readers[_kind(path)]
+    if path == STANDARD_INPUT:
+        return readers["csv"]
+    if file_kind(path) not in readers:
+        raise ValueError(f"{path.name}: the extension must tell what it is, one of {', '.join(f'.{k}' for k in readers)}.")
+    return readers[file_kind(path)]
 
 
 @contextmanager
@@ -270,35 +320,44 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except (ValueError, OSError, KeyError, EOFError, NotImplementedError, csv.Error, zipfile.BadZipFile) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        raise UnreadableFileError(f"{path.name} cannot be read: {said[0].rstrip('.')}.") from None
+        known = advice(path, error) if path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv") else None
+        raise UnreadableFileError(known or f"{file_name(path)} cannot be read: {said[0].rstrip('.')}.") from None
 
 
 def _read_text(path: Path, text: Sequence[str]) -> Table:
-    separator = _separator(path)
-    header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding=ENCODING).iloc[0].dropna()
+    options: dict[str, Any] = {}
+    if path == STANDARD_INPUT:
+        head, stream = head_of(standard_input())
+        options["stream"] = stream
+        separator = _separator(path, head)
+        header = pd.read_csv(io.BytesIO(head), sep=separator, header=None, dtype=str, encoding=ENCODING).iloc[0].dropna()
+    else:
+        separator = _separator(path, _head(path))
+        header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding=ENCODING).iloc[0].dropna()
     twice = header[header.duplicated()]
     if len(twice):
-        raise UnreadableFileError(f"{path.name} has two columns {twice.iloc[0]!r}; give each a name of its own.")
-    frame = pd.read_csv(path, sep=separator, low_memory=False, encoding=ENCODING, dtype=dict.fromkeys(text, str))
+        raise UnreadableFileError(f"{file_name(path)} has two columns {twice.iloc[0]!r}; give each a name of its own.")
+    frame = read_frame(path, sep=separator, low_memory=False, dtype=dict.fromkeys(text, str), **options)
     return Table(path, frame, _plain_separator(path, separator))
 
 
 def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame]]:
     """What stands between the cells of a text file whose lines can be counted, and the parts of a file."""
-    if str(path) == "-":
-        return None, _text_parts(sys.stdin, ",", None, as_text)
-    if _kind(path) in ("csv", "tsv"):
-        separator = _separator(path)
-        return _plain_separator(path, separator), _text_parts(path, separator, ENCODING, as_text)
-    if _kind(path) == "parquet":
+    if path == STANDARD_INPUT:
+        head, stream = head_of(standard_input())
+        return None, _text_parts(stream, _separator(path, head), as_text)
+    if file_kind(path) in ("csv", "tsv"):
+        separator = _separator(path, _head(path))
+        return _plain_separator(path, separator), _text_parts(path, separator, as_text)
+    if file_kind(path) == "parquet":
         return None, _parquet_parts(path)
     whole = read_table(path).frame
     return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
 
 
-def _text_parts(source: Any, separator: str, encoding: str | None, as_text: bool) -> Iterator[pd.DataFrame]:
+def _text_parts(source: Any, separator: str, as_text: bool) -> Iterator[pd.DataFrame]:
     dtype = str if as_text else None
-    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=encoding, dtype=dtype) as parts:
+    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=ENCODING, dtype=dtype) as parts:
         yield from parts
 
 
@@ -310,31 +369,33 @@ def _parquet_parts(path: Path) -> Iterator[pd.DataFrame]:
             yield batch.to_pandas()
 
 
-def _separator(path: Path) -> str:
-    """What stands between cells, by the first line."""
-    try:
-        first = pd.read_csv(path, sep="\x1f", header=None, nrows=1, dtype=str, quoting=csv.QUOTE_NONE, encoding=ENCODING)
-    except pd.errors.EmptyDataError:
-        raise UnreadableFileError(f"{path.name} is empty; its first line must name the columns.") from None
-    line = str(first.iloc[0, 0])
-    return max(SEPARATORS, key=line.count)
+def _head(path: Path) -> bytes:
+    """The first bytes of a text file, as they are when it is unpacked."""
+    if path.suffix.lower() in (".zst", ".zip"):
+        first = pd.read_csv(path, sep="\x1f", header=None, nrows=2, dtype=str, quoting=csv.QUOTE_NONE, encoding=ENCODING)
+        return "\n".join(map(str, first.iloc[:, 0])).encode()
+    with open_bytes(path) as stream:
+        return stream.read(HEAD_BYTES)
+
+
+def head_of_text(path: Path) -> str:
+    """Return the first line of a text file."""
+    return _first_line(_head(path))
+
+
+def _separator(path: Path, head: bytes) -> str:
+    """What stands between cells, by the first line; raises if that is the first line of no table."""
+    check_head(file_name(path), head)
+    return separator_of(_first_line(head))
+
+
+def _first_line(head: bytes) -> str:
+    return head.decode(ENCODING, "replace").lstrip("\r\n").splitlines()[0]
 
 
 def _plain_separator(path: Path, separator: str) -> str | None:
     """The separator, if the lines of the file can be counted as they are."""
     return separator if path.suffix.lower() in (".csv", ".tsv") else None
-
-
-def _line_of(path: Path, separator: str, row: int) -> int | None:
-    """The line on which a row ends, counted from 1; cells may hold line breaks, and empty lines are no rows."""
-    with path.open(encoding=ENCODING, newline="") as stream:
-        lines = csv.reader(stream, delimiter=separator)
-        number = -2
-        for cells in lines:
-            number += bool(cells)
-            if number == row:
-                return lines.line_num
-    return None
 
 
 def _read_npz(path: Path) -> Table:

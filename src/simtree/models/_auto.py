@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -23,28 +21,16 @@ from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import tpr_at_fpr
 from simtree.models._base import LeafValues, Similarity
-from simtree.models._distance import DistanceSimilarity
-from simtree.models._forest import SimilarityForest
-from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._persistence import model_from_state
-from simtree.models._voting import VotingSimilarity
+from simtree.models._presets import CANDIDATES, LARGE, SMALL, is_open_set
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sampling import PairSampler
-from simtree.representation import (
-    ForestPosterior,
-    KernelDiscriminant,
-    MarginalQuantiles,
-    WithinClassWhitening,
-)
 from simtree.trees._explanation import Explanation
 
-F = ["abs_diff", "sum"]
-WHOLE = ["dot", "cosine", "euclidean", "manhattan"]
-# With more classes than this, those of tomorrow are taken for others than those of today. A mistake in this direction costs
-# some accuracy; one in the other promises what new people will not keep.
-MAX_CLOSED_CLASSES = 20
 N_FOLDS = 3
+# Of more points than are compared, whole classes of an open set are dropped if there are more classes than this.
+MAX_CLASSES_KEPT = 20
 # Points and pairs that candidates are compared on.
 SEARCH_POINTS = 12_000
 VALIDATION_PAIRS = 300_000
@@ -53,72 +39,6 @@ MIN_DIFFERENT = 30
 # More candidates in a model file are taken for damage; and what may have been chosen.
 MAX_CANDIDATES = 1 << 10
 CHOSEN = ("DistanceSimilarity", "GaussianSimilarity", "SimilarityForest", "VotingSimilarity")
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a forest and its representation are: small to be compared, large to be used."""
-
-    n_trees: int
-    n_pairs: int
-    n_landmarks: int
-    n_extra_trees: int
-
-
-SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
-LARGE = Size(n_trees=50, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200)
-
-
-def _forest(size: Size, **parameters: Any) -> SimilarityForest:
-    return SimilarityForest(n_estimators=size.n_trees, n_pairs=size.n_pairs, min_pairs_split=100, **parameters)
-
-
-def _oblique(size: Size) -> Similarity:
-    return _forest(size, coordinates=["oblique", *WHOLE], directions="discriminant")
-
-
-def _on_f(size: Size) -> Similarity:
-    # A person with many samples would have most of the same pairs.
-    return _forest(size, coordinates=[*F, *WHOLE], same_weighting="identities")
-
-
-def _gaussian(size: Size) -> Similarity:
-    return GaussianSimilarity(representation=MarginalQuantiles())
-
-
-def _on_all(size: Size, representation: Any = None) -> Similarity:
-    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE])
-
-
-def _on_whitened(size: Size) -> Similarity:
-    return _on_all(size, make_pipeline(MarginalQuantiles(), WithinClassWhitening()))
-
-
-def _vote(size: Size) -> Similarity:
-    return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
-
-
-def _on_posterior(size: Size) -> Similarity:
-    return _on_all(size, ForestPosterior(n_estimators=size.n_extra_trees))
-
-
-def _on_landmarks(size: Size) -> Similarity:
-    return _on_all(size, KernelDiscriminant(n_landmarks=size.n_landmarks))
-
-
-#: What is tried, from the simplest on: among equals the first wins. Those marked True learn what tells known classes apart, and
-#: are tried only if classes are those of the training data.
-CANDIDATES: Mapping[str, tuple[Callable[[Size], Similarity], bool]] = {
-    "euclidean": (lambda size: DistanceSimilarity(metric="euclidean"), False),
-    "cosine": (lambda size: DistanceSimilarity(metric="cosine"), False),
-    "Gaussian likelihood ratio": (_gaussian, False),
-    "forest on f and the whole pair": (_on_f, False),
-    "forest along discriminant directions": (_oblique, False),
-    "forest on whitened points": (_on_whitened, False),
-    "vote of a likelihood ratio and two forests": (_vote, False),
-    "forest on class posteriors of extra trees": (_on_posterior, True),
-    "forest on kernel discriminants": (_on_landmarks, True),
-}
 
 
 def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
@@ -141,7 +61,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         Seconds after which no further candidate is tried; the last fit is not counted. The choice then depends on the machine.
     open_set : bool or "auto", default="auto"
         Whether the classes that will be met are others than those of the training data, as people are in verification: then
-        whole classes are left out in cross-validation. ``"auto"`` is True for more than 20 classes.
+        whole classes are left out in cross-validation. ``"auto"`` is True for more than 10 classes.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -224,7 +144,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             entropy = check_random_state(self.random_state).randint(2**31, size=4)
             rng = np.random.default_rng(entropy)
             n_classes = int(sampler.labels.max()) + 1
-            self.open_set_ = n_classes > MAX_CLOSED_CLASSES if self.open_set == "auto" else bool(self.open_set)
+            self.open_set_ = is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
             rows = _some_rows(sampler.labels, self.open_set_, rng)
             self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
             make, _ = CANDIDATES[self.best_name_]
@@ -363,7 +283,7 @@ def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Genera
     if n <= SEARCH_POINTS:
         return np.arange(n)
     n_classes = int(classes.max()) + 1
-    if open_set and n_classes > MAX_CLOSED_CLASSES:
+    if open_set and n_classes > MAX_CLASSES_KEPT:
         order = rng.permutation(n_classes)
         sizes = np.bincount(classes)[order]
         kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), SEARCH_POINTS)))]

@@ -2,5 +2,6 @@
 
 from simtree.pairs._coordinates import KINDS, CoordinateSet, pair_features
 from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._splitting import split_identities
 
-__all__ = ["KINDS", "CoordinateSet", "IndexPairs", "PairSampler", "pair_features"]
+__all__ = ["KINDS", "CoordinateSet", "IndexPairs", "PairSampler", "pair_features", "split_identities"]

@@ -285,7 +285,7 @@ class ExplanationDisplay(Display):
         ax.set_yticks(place, labels)
         ax.invert_yaxis()
         ax.axvline(0.0, color=FAINT, lw=0.8)
-        ax.set(xlabel="contribution to the score", title=f"score {why.score:.4g}, of any pair {why.base:.4g}")
+        ax.set(xlabel="contribution to the score", title=f"score {why.score:.4g}; baseline (average pair) {why.base:.4g}")
         return self
 
 

@@ -30,7 +30,7 @@ class Explanation:
     contributions : ndarray of shape (n_features,)
         What each feature added (or took, if negative).
     base : float
-        What is said of a pair of which nothing is known.
+        The baseline: the score of an average pair, of which nothing is known.
     score : float
         The score of the pair.
 
@@ -40,7 +40,7 @@ class Explanation:
     >>> X, y = [[0.0, 5.0], [0.1, 3.0], [1.0, 4.0], [1.1, 6.0]], [0, 0, 1, 1]
     >>> tree = SimilarityTree(max_depth=1, splitter="cut").fit(X, y)
     >>> print(tree.explain_pair(X[0], X[2]))
-    score 1 = 2 (any pair) - 1
+    score 1 = 2 (average pair) - 1
     feature         x        x'  contribution
     x0              0         1        -1.000
     x1              5         4        +0.000
@@ -61,7 +61,7 @@ class Explanation:
         change = self.score - self.base
         width = max(7, *(len(name) for name in self.feature_names))
         lines = [
-            f"score {self.score:.4g} = {self.base:.4g} (any pair) {'-' if change < 0 else '+'} {abs(change):.4g}",
+            f"score {self.score:.4g} = {self.base:.4g} (average pair) {'-' if change < 0 else '+'} {abs(change):.4g}",
             "  ".join(["feature".ljust(width), "x".rjust(8), "x'".rjust(8), "contribution"]),
         ]
         for j in self.order():

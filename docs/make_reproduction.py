@@ -1,7 +1,11 @@
-"""The page that shows the results of all experiments beside the paper's, made from their JSON files alone."""
+"""Make docs/reproduction.md from the JSON files of the experiments, which `simtree reproduce` writes.
+
+Run ``python docs/make_reproduction.py [--results docs/results] [--out docs/reproduction.md]``.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -18,12 +22,13 @@ SECTIONS = {"table1": table1.section, "mnist": mnist.section, "figures": figures
 HEAD = """# The paper's experiments, reproduced
 
 Clémençon and Vogel, *On Tree-based Methods for Similarity Learning* (2019): its table, its curves on MNIST, its figures, and
-a look at its first lemma. One command makes each section, and the section names it; `simtree reproduce page` made this page
-from the JSON files in `{folder}`, which hold every run, seeds and versions."""
+a look at its first lemma. One command makes each section, and the section names it; `python docs/make_reproduction.py` makes
+this page from the JSON files in `{folder}`, which hold every run, seeds and versions."""
+PAGE = Path(__file__).parent / "reproduction.md"
 
 
 def make_page(results: Path, *, folder: str) -> str:
-    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+    """Return the page in Markdown; ``folder`` is where the results are, relative to the page."""
     parts = [HEAD.format(folder=folder)]
     for name, section in SECTIONS.items():
         file = results / f"{name}.json"
@@ -44,5 +49,22 @@ def make_page(results: Path, *, folder: str) -> str:
 
 
 def write_page(results: Path, out: Path) -> None:
-    """Write the page made from a folder of results."""
+    """Write the page that shows a folder of results."""
     write_atomically(out, make_page(results, folder=Path(os.path.relpath(results, out.parent)).as_posix()))
+
+
+def main() -> None:
+    """Write the page, or say which result is missing."""
+    parser = argparse.ArgumentParser(description="Make the page that shows the results of all experiments beside the paper's.")
+    parser.add_argument("--results", type=Path, default=PAGE.parent / "results", help="folder of the JSON results and plots")
+    parser.add_argument("--out", type=Path, default=PAGE, help="the page to write")
+    options = parser.parse_args()
+    try:
+        write_page(options.results, options.out)
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"Error: {error}\n")
+    print(f"Written: {options.out}")
+
+
+if __name__ == "__main__":
+    main()

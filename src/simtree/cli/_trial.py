@@ -1,0 +1,119 @@
+"""How long a fit will take, from small trials on the same data."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from simtree.models import _auto as auto
+from simtree.models._presets import CANDIDATES, LARGE, SMALL, Size, is_open_set
+from simtree.models._tree import SimilarityTree
+from simtree.pairs._sampling import PairSampler
+
+# Pairs of the fit that comes before all others: it compiles, if that is still to be done, and finds bad data.
+FIRST_PAIRS = 2_000
+# Pairs that the candidates of a search are tried with, and scored.
+TRIAL_PAIRS = 10_000
+# A trial of fewer seconds is made twice: something that is compiled or read for the first time would be most of it.
+SHORT = 2.0
+
+
+def expected_seconds(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) -> float:
+    """Return how many seconds ``learner.fit(X, y, never_pair=apart)`` will take."""
+    if isinstance(learner, auto.AutoSimilarity):
+        return _seconds_of_search(learner, X, PairSampler(y, never_pair=apart))
+    if isinstance(learner, SimilarityTree):
+        trial = first = clone(learner).set_params(n_pairs=FIRST_PAIRS)
+        times = min(learner.n_pairs or np.inf, PairSampler(y, never_pair=apart).n_pairs) / FIRST_PAIRS
+    else:
+        n_trees = min(effective_n_jobs(learner.n_jobs), learner.n_estimators)
+        trial = clone(learner).set_params(n_estimators=n_trees, oob_score=False, verbose=0)
+        first = clone(trial).set_params(n_pairs=FIRST_PAIRS)
+        times = learner.n_estimators / n_trees
+    first.fit(X, y, never_pair=apart)
+    return max(1.0, times) * _timed(lambda: trial.fit(X, y, never_pair=apart))
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    def seconds() -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    taken = seconds()
+    return min(taken, seconds()) if taken < SHORT else taken
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Seconds that a candidate takes to be fitted and to score: whatever its size, and per tree and pair."""
+
+    fit: float
+    fit_per_pair: float
+    score: float
+    score_per_pair: float
+
+    def to_fit(self, n_trees: int, n_pairs: int) -> float:
+        return self.fit + n_trees * n_pairs * self.fit_per_pair
+
+    def to_score(self, n_trees: int, n_pairs: int) -> float:
+        return self.score + n_trees * n_pairs * self.score_per_pair
+
+
+def _seconds_of_search(learner: Any, X: Any, source: PairSampler) -> float:
+    """Add up what all candidates take in all folds, and what the last fit takes on average over those that have trees."""
+    labels = source.labels
+    open_set = is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
+    rows = auto._some_rows(labels, open_set, np.random.default_rng(0))
+    fold = rows[(labels[rows] if open_set else np.arange(len(rows))) % auto.N_FOLDS > 0]
+    points, pairs = np.asarray(X)[fold], auto._sampler_of(source, fold)
+    names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and open_set)]
+    costs = [_cost(CANDIDATES[name][0], points, pairs, learner.n_jobs) for name in names]
+    n_scored = _n_drawn(auto.VALIDATION_PAIRS, pairs, 0.2)
+    search = sum(
+        auto.N_FOLDS * (cost.to_fit(SMALL.n_trees, _n_drawn(SMALL.n_pairs, pairs)) + cost.to_score(SMALL.n_trees, n_scored))
+        for cost in costs
+    )
+    last = [cost.to_fit(LARGE.n_trees, _n_drawn(LARGE.n_pairs, source)) for cost in costs if cost.fit_per_pair > 0.0]
+    return search + (statistics.fmean(last) if last else 0.0)
+
+
+def _cost(make: Callable[[Size], Any], points: NDArray[Any], pairs: PairSampler, n_jobs: int | None) -> _Cost:
+    n_trees = effective_n_jobs(n_jobs)
+
+    def sized(n_pairs: int) -> Any:
+        return auto._seeded(make(Size(n_trees, n_pairs, SMALL.n_landmarks, SMALL.n_extra_trees)), 0, n_jobs)
+
+    def seconds(model: Any) -> float:
+        return _timed(lambda: model.fit(points, pairs.labels, never_pair=pairs.never_pair))
+
+    fewest, more = _n_drawn(FIRST_PAIRS, pairs), _n_drawn(TRIAL_PAIRS, pairs)
+    model = sized(FIRST_PAIRS)
+    fixed, growing = seconds(model), 0.0
+    if any(name.endswith("n_estimators") for name in model.get_params()):
+        model = sized(TRIAL_PAIRS)
+        taken = seconds(model)
+        growing = max(taken - fixed, 0.0) / (more - fewest) if more > fewest else taken / more
+        fixed = max(fixed - growing * fewest, 0.0)
+    drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0))
+    numbers = np.column_stack([drawn.first, drawn.second])
+    # Points are checked and represented before the first pair is scored.
+    one, all_of_them = _timed(lambda: model.pair_score(numbers[:1], points)), _timed(lambda: model.pair_score(numbers, points))
+    scoring = max(all_of_them - one, 0.0) / len(numbers)
+    return _Cost(fixed, growing / n_trees, one, scoring / n_trees)
+
+
+def _n_drawn(n_pairs: int, pairs: PairSampler, share: float = 0.5) -> int:
+    """Return how many pairs there will be if so many are asked for, this share of them same."""
+    if n_pairs >= pairs.n_pairs:
+        return pairs.n_pairs
+    n_same = round(share * n_pairs)
+    return min(n_same, pairs.n_same_pairs) + min(n_pairs - n_same, pairs.n_pairs - pairs.n_same_pairs)

@@ -1,0 +1,187 @@
+"""Settings that are known to do well: the one answer to "what should I use?" of `AutoSimilarity`, the command and the docs.
+
+- To be accurate without a search: `forest_preset`, what ``simtree fit`` learns.
+- To be read: `tree_preset`, what ``simtree fit --model tree`` learns.
+- To have it chosen by cross-validation: `AutoSimilarity`, which compares the `CANDIDATES`.
+
+All of them ask `is_open_set` whether the identities that will be met are those of the training data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sklearn.pipeline import make_pipeline
+
+from simtree.models._base import Similarity
+from simtree.models._distance import DistanceSimilarity
+from simtree.models._forest import SimilarityForest
+from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._tree import SimilarityTree
+from simtree.models._voting import VotingSimilarity
+from simtree.pairs._sampling import PairSampler
+from simtree.representation import ForestPosterior, KernelDiscriminant, MarginalQuantiles, WithinClassWhitening
+
+F = ["abs_diff", "sum"]
+WHOLE_PAIR = ["dot", "cosine", "euclidean", "manhattan"]
+# With more labels than this, the identities that will be met are taken for others than those of the training data. To be wrong
+# in this direction costs some accuracy; to be wrong in the other promises what unseen identities do not keep.
+MAX_CLOSED_SET_LABELS = 10
+# A forest draws bags, and has out-of-bag figures, from this many samples on.
+MIN_BAG_SAMPLES = 30
+N_TREES = 50
+# With fewer trees than this, a pair is out of the bags of so few of them that its score says little.
+MIN_OOB_TREES = N_TREES // 2
+# Where there are this many pairs, a cell of fewer than MIN_PAIRS_SPLIT is not worth splitting.
+MANY_PAIRS = 20_000
+MIN_PAIRS_SPLIT = 100
+# A tree that can be read: one condition per split, and at most 2^depth rules.
+READABLE_SPLITTER, READABLE_DEPTH = "cut", 5
+
+
+def is_open_set(n_labels: int) -> bool:
+    """Return whether data with this many labels are taken for an open set, to which new identities will come.
+
+    Examples
+    --------
+    >>> is_open_set(10), is_open_set(11)
+    (False, True)
+    """
+    return n_labels > MAX_CLOSED_SET_LABELS
+
+
+def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: Any) -> SimilarityForest:
+    """Return the forest to start with: accurate on most data, and fitted in seconds.
+
+    Parameters
+    ----------
+    pairs : PairSampler
+        The pairs that there are; what they are of decides about bags and about the size of cells.
+    n_trees : int, default=50
+        Number of trees.
+    **parameters
+        Further parameters of `SimilarityForest`, which take precedence.
+
+    Examples
+    --------
+    >>> forest_preset(PairSampler([0, 0, 1, 1]), n_trees=10).bag
+    'samples'
+    """
+    enough = pairs.n_samples >= MIN_BAG_SAMPLES
+    of_splitter = parameters.get("splitter", "cart") != "cart"  # another splitter has coordinates of its own
+    settings: dict[str, Any] = {
+        "n_estimators": n_trees,
+        "representation": MarginalQuantiles(),
+        "coordinates": None if of_splitter else [*F, "product", *WHOLE_PAIR],
+        "min_pairs_split": _min_pairs_split(pairs),
+        "bag": "classes" if is_open_set(_n_labels(pairs)) else "samples",
+        "bootstrap": enough,
+        "oob_score": enough and n_trees >= MIN_OOB_TREES,
+    }
+    return SimilarityForest(**{**settings, **parameters})
+
+
+def tree_preset(pairs: PairSampler, **parameters: Any) -> SimilarityTree:
+    """Return a tree that can be read: each split is one condition on one coordinate of a pair, and there are few of them.
+
+    A forest is more accurate, and so is one tree that is deeper or whose splits have more conditions (``splitter="cart"``).
+
+    Parameters
+    ----------
+    pairs : PairSampler
+        The pairs that there are.
+    **parameters
+        Further parameters of `SimilarityTree`, which take precedence.
+
+    Examples
+    --------
+    >>> tree_preset(PairSampler([0, 0, 1, 1]), max_depth=3)
+    SimilarityTree(max_depth=3, splitter='cut')
+    """
+    settings = {"splitter": READABLE_SPLITTER, "max_depth": READABLE_DEPTH, "min_pairs_split": _min_pairs_split(pairs)}
+    return SimilarityTree(**{**settings, **parameters})
+
+
+def _min_pairs_split(pairs: PairSampler) -> int:
+    return MIN_PAIRS_SPLIT if pairs.n_pairs >= MANY_PAIRS else 2
+
+
+def _n_labels(pairs: PairSampler) -> int:
+    return int(pairs.labels.max()) + 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a forest and its representation are: small to be compared, large to be used."""
+
+    n_trees: int
+    n_pairs: int
+    n_landmarks: int
+    n_extra_trees: int
+
+
+SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
+LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200)
+
+
+def _forest(size: Size, **parameters: Any) -> SimilarityForest:
+    return SimilarityForest(n_estimators=size.n_trees, n_pairs=size.n_pairs, min_pairs_split=MIN_PAIRS_SPLIT, **parameters)
+
+
+def _oblique(size: Size) -> Similarity:
+    return _forest(size, coordinates=["oblique", *WHOLE_PAIR], directions="discriminant")
+
+
+def _on_f(size: Size) -> Similarity:
+    # An identity with many samples would have most of the same pairs.
+    return _forest(size, coordinates=[*F, *WHOLE_PAIR], same_weighting="identities")
+
+
+def _gaussian(size: Size) -> Similarity:
+    return GaussianSimilarity(representation=MarginalQuantiles())
+
+
+def _on_all(size: Size, representation: Any = None) -> Similarity:
+    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE_PAIR])
+
+
+def _on_whitened(size: Size) -> Similarity:
+    return _on_all(size, make_pipeline(MarginalQuantiles(), WithinClassWhitening()))
+
+
+def _vote(size: Size) -> Similarity:
+    return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
+
+
+def _on_posterior(size: Size) -> Similarity:
+    return _on_all(size, ForestPosterior(n_estimators=size.n_extra_trees))
+
+
+def _on_landmarks(size: Size) -> Similarity:
+    return _on_all(size, KernelDiscriminant(n_landmarks=size.n_landmarks))
+
+
+class Candidate(NamedTuple):
+    """A model that `AutoSimilarity` tries, at any size.
+
+    One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only.
+    """
+
+    make: Callable[[Size], Similarity]
+    closed_set: bool
+
+
+#: What is tried, from the simplest on: among equals the first wins.
+CANDIDATES: Mapping[str, Candidate] = {
+    "euclidean": Candidate(lambda size: DistanceSimilarity(metric="euclidean"), closed_set=False),
+    "cosine": Candidate(lambda size: DistanceSimilarity(metric="cosine"), closed_set=False),
+    "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
+    "forest on f and the whole pair": Candidate(_on_f, closed_set=False),
+    "forest along discriminant directions": Candidate(_oblique, closed_set=False),
+    "forest on whitened points": Candidate(_on_whitened, closed_set=False),
+    "vote of a likelihood ratio and two forests": Candidate(_vote, closed_set=False),
+    "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
+    "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
+}

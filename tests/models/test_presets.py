@@ -1,0 +1,43 @@
+"""The presets: one answer to what should be used, for Python and the command."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simtree import AutoSimilarity
+from simtree.models import _presets as presets
+from simtree.pairs._sampling import PairSampler
+
+
+def labels(n, samples=4):
+    return np.repeat(np.arange(n), samples)
+
+
+@pytest.mark.parametrize(("n", "open_set"), [(10, False), (11, True)])
+def test_one_rule_says_what_an_open_set_is(n, open_set):
+    y = labels(n)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    assert AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
+    assert presets.forest_preset(PairSampler(y)).bag == ("classes" if open_set else "points")
+
+
+def test_a_forest_goes_by_what_there_is_to_learn_from():
+    few, many = PairSampler(labels(7)), PairSampler(labels(60))
+    assert (presets.forest_preset(few).bootstrap, presets.forest_preset(few).oob_score) == (False, False)
+    assert (presets.forest_preset(many).bootstrap, presets.forest_preset(many).oob_score) == (True, True)
+    assert not presets.forest_preset(many, n_trees=presets.MIN_OOB_TREES - 1).oob_score
+    assert [presets.forest_preset(pairs).min_pairs_split for pairs in (few, many)] == [2, 100]
+    assert presets.forest_preset(many, min_pairs_split=7).min_pairs_split == 7
+
+
+def test_a_readable_tree_has_one_condition_per_split_and_few_cells():
+    y = labels(20, 12)
+    X = np.random.default_rng(0).normal(size=(20, 3))[y] + 0.3 * np.random.default_rng(1).normal(size=(240, 3))
+    tree = presets.tree_preset(PairSampler(y), random_state=0).fit(X, y)
+    rules = tree.export_text()
+    assert np.count_nonzero(tree.tree_.cells.inside < 0) <= 2**presets.READABLE_DEPTH
+    assert "inside if" in rules
+    assert " and " not in rules
+    assert " or " not in rules
+    assert presets.tree_preset(PairSampler(y), splitter="cart", max_depth=10).get_params()["splitter"] == "cart"
