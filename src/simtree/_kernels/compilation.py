@@ -1,4 +1,4 @@
-"""How kernels are compiled: once, cached on disk, without the GIL, and announced on a terminal."""
+"""Compilation of kernels: without the GIL, cached on disk, and announced on a terminal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 import numba
 from numba.core import event
 
-# error_model="numpy": a division by zero gives inf or nan as in NumPy, so loops with a division vectorise.
+# error_model="numpy": a division by zero gives inf or NaN as in NumPy, so that loops with a division vectorise.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def _fingerprint() -> str:
-    """A name for the present state of all kernels.
+    """Return a hash of the sources of all kernels.
 
-    Numba notices when the file of a kernel changes, but not when a kernel that it calls does, and it stumbles over what a
-    former version of the package left. So each state of the sources gets a cache folder of its own.
+    Numba invalidates a cached kernel when its own file changes, but not when a kernel that it calls changes, and it may fail on
+    cache files of an earlier version of the package. So each state of the sources gets its own cache folder.
     """
-    # Bounds checking is a setting that Numba's own cache does not tell apart.
+    # Numba's own cache key does not include bounds checking.
     digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
@@ -32,7 +32,7 @@ def _fingerprint() -> str:
 
 
 def _cache_folder() -> str | None:
-    """The first writable folder of: NUMBA_CACHE_DIR, the package's own, the user's cache. None if there is none."""
+    """Return the first writable folder among NUMBA_CACHE_DIR, the package and the user's cache, or None."""
     candidates = [Path(__file__).parent / "__pycache__"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR))
@@ -54,13 +54,13 @@ CACHE_FOLDER = _cache_folder()
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile ``function`` at its first call and keep the machine code in `CACHE_FOLDER`.
+    """Compile ``function`` on its first call and cache the machine code in `CACHE_FOLDER`.
 
-    Without such a folder the kernel is compiled anew in each process, which is slow but works.
+    Without a cache folder, the kernel is compiled in each process, which is slow but works.
     """
     if CACHE_FOLDER is None:
         return numba.njit(**_OPTIONS, **options)(function)
-    # Numba reads the setting when a function is decorated; other libraries must not notice.
+    # Numba reads the setting when a function is decorated; restore it so that other libraries are not affected.
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = CACHE_FOLDER
     try:
@@ -69,26 +69,30 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         numba.config.CACHE_DIR = before
 
 
-def any_order_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel whose sums may be taken in any order, several at a time: fast, but not the same to the last bit everywhere."""
+def fastmath_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel whose sums may be reordered: faster, but the last bits depend on the machine."""
     return kernel(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 class _Announcer(event.Listener):
-    """Writes one line when the first kernel of a process is compiled (a cached kernel raises no event)."""
+    """Listener that prints one line when the first kernel of a process is compiled (cached kernels raise no event)."""
 
     def __init__(self) -> None:
         self.announced = False
 
     def on_start(self, event: Any) -> None:
-        """A compilation begins."""
+        """Announce the first compilation."""
         if not self.announced:
             self.announced = True
-            where = "once on this machine" if CACHE_FOLDER else "no folder to keep them in: set NUMBA_CACHE_DIR"
-            print(f"simtree: compiling kernels, under 30 s ({where}) ...", file=sys.stderr, flush=True)
+            where = (
+                "once on this machine"
+                if CACHE_FOLDER
+                else "in each process, as no cache folder is writable: set NUMBA_CACHE_DIR"
+            )
+            print(f"simtree: compiling kernels, less than 30 s ({where}) ...", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
-        """A compilation ended: nothing to say."""
+        """Do nothing at the end of a compilation."""
 
 
 _ANNOUNCER = _Announcer()
@@ -96,7 +100,7 @@ _ANNOUNCER = _Announcer()
 
 @contextmanager
 def announced_compilation() -> Iterator[None]:
-    """Inside this context a first compilation is announced, if a person is watching."""
+    """Announce a first compilation inside this context, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
