@@ -246,8 +246,8 @@ def test_a_law_is_frozen():
     [
         ({"depth": 0}, ValueError, r"depth=0 .* from 1 to 16"),
         ({"depth": 17}, ValueError, r"depth=17 .* from 1 to 16"),
-        ({"depth": 2.0}, TypeError, r"depth=2\.0 is not a whole number"),
-        ({"depth": True}, TypeError, r"depth=True is not a whole number"),
+        ({"depth": 2.0}, TypeError, r"depth=2\.0 is not an integer"),
+        ({"depth": True}, TypeError, r"depth=True is not an integer"),
         ({"n_features": 0}, ValueError, r"n_features=0 .* at least 1"),
         ({"noise": 0}, ValueError, r"noise=0 is out of range; give a number from 1e-300 to below 1"),
         ({"noise": 1.0}, ValueError, r"noise=1\.0 .* below 1"),
@@ -267,7 +267,7 @@ def test_make_tree_law_refuses(arguments, error, message):
     ("arguments", "error", "message"),
     [
         ({"n_pairs": 0}, ValueError, r"n_pairs=0 .* at least 1"),
-        ({"n_pairs": 1.5}, TypeError, r"n_pairs=1\.5 is not a whole number"),
+        ({"n_pairs": 1.5}, TypeError, r"n_pairs=1\.5 is not an integer"),
         ({"positive_fraction": 1.1}, ValueError, r"positive_fraction=1\.1 .* from 0 to 1"),
         ({"positive_fraction": float("nan")}, ValueError, r"positive_fraction=nan .* from 0 to 1"),
         ({"positive_fraction": None}, TypeError, r"positive_fraction=None is not a number"),
