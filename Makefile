@@ -31,6 +31,7 @@ format: $(VENV)/test.stamp    ## rewrite the sources in the common format
 lint: $(VENV)/test.stamp    ## format and style, without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/repo-review --show err .
 
 types: $(VENV)/test.stamp    ## static types of the package
 	$(BIN)/mypy
@@ -51,6 +52,13 @@ oldest: ## the tests with the oldest versions that are allowed, in an environmen
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
 	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
 
+.PHONY: hooks wheel
+hooks: $(VENV)/dev.stamp    ## the hooks of .pre-commit-config.yaml on all files
+	$(BIN)/pre-commit run --all-files
+
+wheel: $(VENV)/dev.stamp    ## build sdist and wheel, check them, run the demo from the wheel in a fresh environment
+	.ci/wheel $(BIN)/python
+
 bench: $(VENV)/bench.stamp    ## all benchmarks beside peers, about forty minutes (needs SIMTREE_DATA)
 	$(BIN)/python benchmarks/run.py --out results
 
@@ -61,7 +69,7 @@ bench-tree: $(VENV)/test.stamp    ## one tree beside scikit-learn's (needs SIMTR
 	$(BIN)/python benchmarks/bench_tree.py --out results
 
 clean:            ## remove what these commands made
-	rm -rf $(VENV) $(VENV)-oldest demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest demo dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/%.stamp: pyproject.toml

@@ -449,7 +449,7 @@ def test_ctrl_c_in_evaluate(folder, monkeypatch):
     def press(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simtree.cli.evaluate.evaluate", press)
+    monkeypatch.setattr("simtree.cli._evaluate.evaluate", press)
     done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, code=130)
     assert "Interrupted." in done.stderr
     assert done.stdout == ""
@@ -747,6 +747,7 @@ def test_fit_names_its_features(folder, tmp_path):
 
 def test_every_model_without_explanations_is_known_by_name():
     from simtree.cli._explain import UNEXPLAINED
-    from simtree.models._load import MODELS
+    from simtree.io._registry import MODEL, get_class, known_names
 
-    assert {made for made, _ in MODELS.values() if not hasattr(made, "explain_pair")} == set(UNEXPLAINED)
+    models = [get_class(MODEL, name) for name in known_names(MODEL)]
+    assert {model for model in models if not hasattr(model, "explain_pair")} == set(UNEXPLAINED)

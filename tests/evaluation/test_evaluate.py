@@ -116,13 +116,13 @@ def test_groups_at_one_threshold(tree, held_out):
     assert "within groups" in str(found)
 
 
-def test_groups_that_are_not_known(tree, held_out):
+def test_subgroups_that_are_not_known(tree, held_out):
     X, y = held_out
-    with pytest.raises(ValueError, match=f"groups holds {len(y)} missing labels"):
+    with pytest.raises(ValueError, match=f"by holds {len(y)} missing labels"):
         evaluate(tree, X, y, by=[None] * len(y))
 
 
-def test_a_group_without_pairs_of_a_kind(tree, held_out):
+def test_a_subgroup_without_pairs_of_a_kind(tree, held_out):
     X, y = held_out
     alone = np.where(np.arange(len(y)) == 0, "alone", "others")
     found = {group.subgroup: group for group in evaluate(tree, X, y, by=alone, n_bootstraps=10).by}
@@ -196,7 +196,7 @@ def test_any_object_that_scores_pairs(held_out):
         ({"max_rank": 0}, ValueError, "max_rank=0 is out of range"),
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
-        ({"groups": ["a"]}, ValueError, "groups has shape"),
+        ({"by": ["a"]}, ValueError, "by has shape"),
         ({"fmr": 0.01}, TypeError, "fmr=0.01 is no list of rates"),
     ],
 )

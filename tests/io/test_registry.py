@@ -146,8 +146,8 @@ CHANGES = {
         "an unknown kind": of_repeat("kind", lambda _: "bump"),
         "huge weights": of_repeat("weights", at((0, 0), 1e200)),
     },
-    "plain-waves": {"phases of other waves": of_repeat("phases", lambda a: a[:-1])},
-    "plain-pipeline": {
+    "distance-waves": {"phases of other waves": of_repeat("phases", lambda a: a[:-1])},
+    "distance-pipeline": {
         "no steps": lambda d: d.update(steps=[]),
         "a name twice": lambda d: d["steps"][0].update(name="withinclasswhitening"),
         "a name of two": lambda d: d["steps"][0].update(name="a__b"),

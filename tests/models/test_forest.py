@@ -260,7 +260,7 @@ def test_out_of_bag_points_agree_with_held_out_points_and_classes_with_held_out_
         sample = people(seed, 40)
         X, y = sample()
         forest = {"n_estimators": 100, "max_depth": 7, "n_pairs": 2000, "oob_score": True, "random_state": 0, "n_jobs": 2}
-        by_points, by_classes = (SimilarityForest(bag=bag, **forest).fit(X, y) for bag in ("points", "classes"))
+        by_points, by_classes = (SimilarityForest(bag=bag, **forest).fit(X, y) for bag in ("samples", "classes"))
         strangers = people(seed + 50, 200)()
         figures = by_points.oob_score_, by_points.score(*sample()), by_classes.oob_score_, by_classes.score(*strangers)
         found.append((*figures, by_points.auc_))

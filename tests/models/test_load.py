@@ -28,7 +28,7 @@ from simtree import (
 from simtree.io._archive import document_bytes
 from tiny_models import FILES, MODELS, fitted, people, probes
 
-VERSIONS = sorted(FILES.iterdir())
+VERSIONS = sorted(FILES.glob("version_*/"))
 
 
 def through_a_file(model, folder):

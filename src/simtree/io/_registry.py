@@ -8,6 +8,7 @@ scikit-learn, which have no such methods, are registered together with two funct
 from __future__ import annotations
 
 import importlib
+import inspect
 import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -131,6 +132,11 @@ def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
     n_jobs = parameters.get("n_jobs")
     if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0 or n_jobs > MAX_THREADS):
         raise part.fail("n_jobs", f"must be a number of parallel jobs, at most {MAX_THREADS}")
+    # JSON has no tuples; scikit-learn insists on them where its default is one.
+    defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+    for name, value in parameters.items():
+        if isinstance(value, list) and isinstance(defaults.get(name), tuple):
+            parameters[name] = tuple(value)
     return cls(**parameters, **given)
 
 

@@ -40,7 +40,7 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
     >>> pipeline = make_pipeline(StandardScaler(), simtree.SimilarityTree(max_depth=4, random_state=0)).fit(X, y)
     >>> model = simtree.from_pipeline(pipeline)
     >>> model.pair_score([[X[0], X[1]], [X[0], X[100]]])
-    array([16.,  2.])
+    array([16.,  4.])
     """
     if not isinstance(pipeline, Pipeline):
         raise TypeError(f"pipeline={pipeline!r} is not a scikit-learn Pipeline; give one whose last step is a similarity.")
@@ -57,9 +57,7 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
         )
     model: Any = clone(last)
     model.representation = _joined([(name, clone(step)) for name, step in steps], model.representation)
-    try:
-        check_is_fitted(last)
-    except NotFittedError:
+    if not all(_is_fitted(step) for _, step in [*steps, pipeline.steps[-1]]):
         return model  # type: ignore[no-any-return]
     model.__dict__.update({name: value for name, value in vars(last).items() if name not in model.get_params(deep=False)})
     model.representation_ = _joined(steps, last.representation_)
@@ -69,6 +67,15 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
     if hasattr(first, "feature_names_in_"):
         model.feature_names_in_ = first.feature_names_in_
     return model  # type: ignore[no-any-return]
+
+
+def _is_fitted(step: Any) -> bool:
+    """Return whether a step of a Pipeline is fitted."""
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _joined(steps: list[tuple[str, Any]], representation: Any) -> Any:
