@@ -282,7 +282,7 @@ def test_sample_refuses(arguments, error, message):
     ("changes", "message"),
     [
         ({"positive": [0.8, 0.3]}, r"positive sums to 1\.1"),
-        ({"negative": [1.0, 0.0]}, r"negative sums to 1\.0; .* above 0"),
+        ({"negative": [1.0, 0.0]}, r"negative sums to 1\.0; .* positive"),
         ({"negative": [float("nan"), 0.5]}, r"negative sums to nan"),
         ({"positive": [1.0]}, r"positive has shape \(1,\); .* 2 cells"),
         ({"upper": [[1, 0.6], [1, 1]]}, "must partition"),
@@ -353,7 +353,7 @@ def test_square_law_posterior_is_the_share_of_same_pairs():
         assert same[group].mean() == pytest.approx(value, abs=0.02)
     np.testing.assert_allclose(square_law_posterior(0.5, [[0.5], [0.4999]]), [[0.68], [0.32]])
     for bad in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="x2 holds values out of range"):
+        with pytest.raises(ValueError, match="x2 holds NaN or values out of range"):
             square_law_posterior(0.5, [bad])
 
 
@@ -408,7 +408,7 @@ def test_missing_data_says_what_to_do(tmp_path, monkeypatch, loader):
     monkeypatch.delenv("SIMTREE_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match="set SIMTREE_DATA"):
         loader()
-    with pytest.raises(FileNotFoundError, match="put it there or pass its folder"):
+    with pytest.raises(FileNotFoundError, match="put it there, or pass its folder"):
         loader(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"path=.*nowhere.* is not a folder"):
         loader(tmp_path / "nowhere")
