@@ -19,21 +19,22 @@ from simtree.experiments import _table1 as table1
 
 SECTIONS = {"table1": table1.section, "mnist": mnist.section, "figures": figures.section, "lemma": lemma.section}
 
-HEAD = """# The paper's experiments, reproduced
+HEAD = """# Reproduction of the paper's experiments
 
-Clémençon and Vogel, *On Tree-based Methods for Similarity Learning* (2019): its table, its curves on MNIST, its figures, and
-a look at its first lemma. One command makes each section, and the section names it; `python docs/make_reproduction.py` makes
-this page from the JSON files in `{folder}`, which hold every run, seeds and versions."""
+Clémençon and Vogel, *On Tree-based Methods for Similarity Learning* (2019): Table 1, the ROC curves on MNIST, the figures, and
+a discussion of Lemma 1. The commands `simtree reproduce table1`, `mnist`, `figures` and `lemma` produce one section each, and
+`python docs/make_reproduction.py` makes this page from their JSON files in `{folder}`, which hold the results of every run, the
+random seeds and the package versions."""
 PAGE = Path(__file__).parent / "reproduction.md"
 
 
 def make_page(results: Path, *, folder: str) -> str:
-    """Return the page in Markdown; ``folder`` is where the results are, relative to the page."""
+    """Return the page in Markdown; ``folder`` is the path of the results relative to the page."""
     parts = [HEAD.format(folder=folder)]
     for name, section in SECTIONS.items():
         file = results / f"{name}.json"
         if not file.is_file():
-            raise FileNotFoundError(f"{file} is not there; make it with: simtree reproduce {name} --out {results}")
+            raise FileNotFoundError(f"{file} does not exist; make it with: simtree reproduce {name} --out {results}")
         try:
             result = json.loads(file.read_text(encoding="utf-8"))
             text = section(result)

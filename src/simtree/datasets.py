@@ -1,6 +1,6 @@
-"""Data to try things on: two laws whose best similarity is known, and loaders of real data from a folder of the user's.
+"""Example data: two synthetic distributions with a known optimal similarity, and loaders of real data.
 
-Nothing is downloaded and nothing is shipped: a loader reads the folder it is given, or the one that the environment variable
+Nothing is downloaded or shipped: a loader reads the folder that it is given, or the one that the environment variable
 ``SIMTREE_DATA`` names.
 """
 
@@ -35,22 +35,24 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class TreeLaw:
-    """A law of pairs that is uniform within the cells of a tree, so that its best possible ROC curve is known.
+    """Distribution of pairs that is uniform within the cells of a tree, so that its optimal ROC curve is known.
 
-    A pair (x, x') has the coordinates u = (x + x') / sqrt(2) and v = abs(x - x') / sqrt(2). Given its kind (same or different),
-    its cell is drawn by the weights of that kind, (u, v) is uniform in the cell, and a fair coin says which point gets +v.
+    A pair (x, x') has the coordinates u = (x + x') / sqrt(2) and v = abs(x - x') / sqrt(2). The cell of a same pair is drawn
+    with the weights `positive`, that of a different pair with the weights `negative`. Then (u, v) is uniform in the cell, and a
+    fair coin decides which of the two samples gets +v.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (n_cells, 2 * n_features)
         Corners of the cells, boxes that partition one large box; the first n_features columns are u, the others v.
-        A cell holds its lower faces, and not its upper ones (but for those of the large box).
+        A cell contains its lower faces but not its upper ones, except for those of the large box.
     positive, negative : ndarray of shape (n_cells,)
-        Weight of each cell among the same pairs, and among the different pairs. All are above 0, and each sums to 1.
+        Weight of each cell among the same pairs and among the different pairs. All weights are positive, and both arrays sum
+        to 1.
 
     See Also
     --------
-    make_tree_law : The random laws of the paper.
+    make_tree_law : The random distributions of the paper.
 
     Examples
     --------
@@ -67,8 +69,9 @@ class TreeLaw:
     negative: Floats
 
     def __post_init__(self) -> None:
+        """Validate the arrays and store read-only copies of them."""
         for name in ("lower", "upper", "positive", "negative"):
-            # A private copy that cannot be written to: the law stays frozen whatever happens to the arrays it was made from.
+            # A read-only copy, so that later changes of the given arrays have no effect.
             values = np.array(getattr(self, name), dtype=np.float64)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
@@ -80,7 +83,7 @@ class TreeLaw:
                     f"{name} has shape {weights.shape}; it must hold one weight for each of the {self.n_cells} cells."
                 )
             if not ((weights > 0).all() and abs(weights.sum() - 1.0) < 1e-9):
-                raise ValueError(f"{name} sums to {weights.sum()}; its weights must all be above 0 and sum to 1.")
+                raise ValueError(f"{name} sums to {weights.sum()}; its weights must all be positive and sum to 1.")
 
     def _check_cells(self) -> None:
         shape = self.lower.shape
@@ -105,18 +108,18 @@ class TreeLaw:
 
     @property
     def n_features(self) -> int:
-        """Number of features of a point."""
+        """Number of features of a sample."""
         return int(self.lower.shape[1]) // 2
 
     @property
     def optimal_roc(self) -> Roc:
-        """The ROC curve that no similarity can exceed: the cells by decreasing ratio of their weights, joined by lines.
+        """Optimal ROC curve, which no similarity can exceed: its knots are the cells by decreasing ratio of their weights.
 
         Its thresholds are those of `optimal_score`; the first one, infinity, accepts no pair.
         """
         ratios = self._log_ratios
         order = np.argsort(-ratios, kind="stable")
-        # Cells of one ratio are one step: no threshold comes between them.
+        # Cells with the same ratio are one step, because no threshold separates them.
         last_of_step = np.append(ratios[order][1:] < ratios[order][:-1], True)
         return Roc(
             _knots(self.negative[order], last_of_step),
@@ -136,24 +139,24 @@ class TreeLaw:
     def sample(
         self, n_pairs: int, *, positive_fraction: float = 0.5, random_state: RandomState = None
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Draw pairs of points.
+        """Draw random pairs.
 
         Parameters
         ----------
         n_pairs : int
-            How many pairs.
+            Number of pairs.
         positive_fraction : float, default=0.5
-            Probability that a pair is a same pair (p+ in Table 1 of the paper). Each pair is drawn on its own, so that the
-            share of same pairs varies from sample to sample; with a small fraction there may be none.
+            Probability that a pair is a same pair (p+ in Table 1 of the paper). Pairs are drawn independently, so the share
+            of same pairs is random; if the fraction is small, there may be none.
         random_state : int, RandomState or None
-            The source of randomness.
+            Random seed or generator.
 
         Returns
         -------
         pairs : ndarray of shape (n_pairs, 2, n_features)
-            The two points of each pair.
+            The two samples of each pair.
         same : ndarray of shape (n_pairs,), bool
-            Whether it is a same pair.
+            True for same pairs.
 
         Examples
         --------
@@ -170,13 +173,13 @@ class TreeLaw:
             cells[kind] = rng.choice(self.n_cells, size=np.count_nonzero(kind), p=weights)
         lower, upper = self.lower[cells], self.upper[cells]
         sums, differences = np.hsplit(lower + (upper - lower) * rng.random_sample(lower.shape), 2)
-        # One coin a pair, not one a coordinate: v is the vector by which the two points differ.
+        # One coin per pair, not per coordinate: v is the difference vector of the two samples.
         differences *= np.where(rng.random_sample(n_pairs) < 0.5, 1.0, -1.0)[:, None]
         pairs = np.stack([sums + differences, sums - differences], axis=1) / math.sqrt(2.0)
         return pairs, same
 
     def cell_of(self, pairs: ArrayLike) -> NDArray[np.intp]:
-        """The number of the cell in which each pair lies; pairs outside all cells count as in the one nearest to them.
+        """Return the cell of each pair; a pair outside all cells is assigned to the nearest one.
 
         Parameters
         ----------
@@ -186,7 +189,7 @@ class TreeLaw:
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Row numbers of `lower` and `upper`.
+            Index of the cell in `lower` and `upper`.
 
         Examples
         --------
@@ -194,20 +197,20 @@ class TreeLaw:
         >>> law.cell_of([[[0.1], [0.2]], [[0.7], [-0.2]]])
         array([0, 1])
         """
-        points = np.asarray(pairs, dtype=np.float64)
-        if points.ndim != 3 or points.shape[1:] != (2, self.n_features):
-            raise ValueError(f"pairs has shape {points.shape}; pairs of this law have shape (n_pairs, 2, {self.n_features}).")
-        if not np.isfinite(points).all():
+        samples = np.asarray(pairs, dtype=np.float64)
+        if samples.ndim != 3 or samples.shape[1:] != (2, self.n_features):
+            raise ValueError(f"pairs has shape {samples.shape}; give pairs of shape (n_pairs, 2, {self.n_features}).")
+        if not np.isfinite(samples).all():
             raise ValueError("pairs holds NaN or infinity; remove or replace such pairs.")
-        first, second = points[:, 0], points[:, 1]
-        # + and |-| give the same bits in either order, so that swapping the points cannot change the cell.
+        first, second = samples[:, 0], samples[:, 1]
+        # Sums and absolute differences do not depend on the order, bit for bit, so swapping the samples cannot change the cell.
         coordinates = np.hstack([first + second, np.abs(first - second)]) / math.sqrt(2.0)
-        # Rounding may carry a pair over the edge of the box; and cells do not hold their upper faces, the box does.
+        # Rounding may move a pair out of the box; and cells do not contain their upper faces, but the box does.
         np.clip(coordinates, self.lower.min(axis=0), np.nextafter(self.upper.max(axis=0), -np.inf), out=coordinates)
-        cells = np.full(len(points), -1, dtype=np.intp)
-        # Halve the list of cells and keep the pairs inside the hull of each half: right for any cells, and fast for those of a
-        # tree, whose halves are the two sides of a split.
-        pending = [(0, self.n_cells, np.arange(len(points)))]
+        cells = np.full(len(samples), -1, dtype=np.intp)
+        # Halve the list of cells and keep the pairs inside the hull of each half: correct for any cells, and fast for those of
+        # a tree, whose halves are the two sides of a split.
+        pending = [(0, self.n_cells, np.arange(len(samples)))]
         while pending:
             start, stop, rows = pending.pop()
             hull_lower, hull_upper = self.lower[start:stop].min(axis=0), self.upper[start:stop].max(axis=0)
@@ -224,7 +227,7 @@ class TreeLaw:
         return cells
 
     def optimal_score(self, pairs: ArrayLike) -> Floats:
-        """Score pairs as well as can be: the logarithm of positive over negative weight of the cell of each pair.
+        """Return the optimal score of each pair, the log-likelihood ratio of its cell.
 
         Parameters
         ----------
@@ -234,7 +237,8 @@ class TreeLaw:
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Larger is more alike; the same, bit for bit, when the two points of a pair change places.
+            Logarithm of the positive over the negative weight; larger means more similar. Swapping the two samples of a pair
+            gives the same score, bit for bit.
 
         Examples
         --------
@@ -256,33 +260,34 @@ def make_tree_law(
     order: Literal["random", "identity"] = "random",
     random_state: RandomState = None,
 ) -> TreeLaw:
-    """Draw a random tree law, as in Table 1 of Clémençon and Vogel (2019).
+    """Make a random tree-structured distribution of pairs, as in Table 1 of Clémençon and Vogel (2019).
 
-    The tree splits sums u in [-1, 1]^q and absolute differences v in [0, 1]^q (see `TreeLaw`) down to `depth`: at each node a
-    coordinate drawn uniformly, at a value drawn uniformly over its range in the node. The l-th weight, l = 0, ..., 2^depth - 1,
-    is proportional to noise^(l / L) among the same pairs and to noise^(-l / L) among the different ones.
+    The tree splits sums u in [-1, 1]^q and absolute differences v in [0, 1]^q (see `TreeLaw`) down to `depth`: each node is
+    split on a coordinate drawn uniformly, at a value drawn uniformly over its range in the node. The l-th weight, for
+    l = 0, ..., 2^depth - 1, is proportional to noise^(l / L) among the same pairs and to noise^(-l / L) among the different
+    pairs.
 
     Parameters
     ----------
     depth : int
         Depth of the tree, from 1 to 16; it has 2^depth cells.
     n_features : int, default=3
-        Number q of features of a point.
+        Number q of features of a sample.
     noise : float, default=0.01
-        Between 0 (the two kinds are told apart without fail) and 1 (they cannot be told apart), both excluded.
+        Noise level in (0, 1): near 0, same and different pairs are perfectly separable; near 1, their distributions are equal.
     exponent : {"cells", "text"}, default="cells"
-        L is 2^depth, which gives the optimal AUC 0.96 that the paper prints, or 2^depth - 1 as in its text, which gives 0.976
-        (at depth 3 and noise 0.01).
+        L is 2^depth for "cells", which gives the optimal AUC of 0.96 that the paper reports, and 2^depth - 1 for "text", as the
+        paper's text says, which gives 0.976 (at depth 3 and noise 0.01).
     order : {"random", "identity"}, default="random"
-        Whether the weights are given to the cells in random order, or in the order of the cells in the tree (below a
-        split's value first). The cells themselves are the same for both.
+        Whether the weights are assigned to the cells in random order, or in the order of the cells in the tree (the side below
+        the value of a split first). The cells themselves are the same for both.
     random_state : int, RandomState or None
-        The source of randomness.
+        Random seed or generator.
 
     Returns
     -------
     TreeLaw
-        The law, which draws pairs and knows its optimal ROC curve.
+        The distribution, from which pairs can be sampled, with its optimal ROC curve.
 
     Examples
     --------
@@ -292,7 +297,7 @@ def make_tree_law(
     """
     check_integer("depth", depth, 1, _MAX_DEPTH)
     check_integer("n_features", n_features, 1)
-    # A still smaller noise is no other law to the eye, but its weights leave the range of floats.
+    # Smaller values hardly change the distribution, but the weights would underflow.
     check_real("noise", noise, 1e-300, 1.0, open_high=True)
     check_choice("exponent", exponent, ("cells", "text"))
     check_choice("order", order, ("random", "identity"))
@@ -305,23 +310,24 @@ def make_tree_law(
 
 
 def make_square_law(n_points: int, *, random_state: RandomState = None) -> tuple[Floats, NDArray[np.int64]]:
-    """Draw labelled points of the one-dimensional law of the paper's figure of proposal regions.
+    """Draw labelled samples from the one-dimensional distribution of the paper's figure of proposal regions.
 
-    X is uniform on [0, 1]; the class is 2 with probability 0.2 below one half and 0.8 from there on, and 1 otherwise.
+    X is uniform on [0, 1]. The label is 2 with probability 0.2 if X is below one half and with probability 0.8 otherwise; else
+    it is 1.
 
     Parameters
     ----------
     n_points : int
-        How many points.
+        Number of samples.
     random_state : int, RandomState or None
-        The source of randomness.
+        Random seed or generator.
 
     Returns
     -------
     X : ndarray of shape (n_points, 1)
-        The points.
+        The samples.
     y : ndarray of shape (n_points,)
-        Their classes, 1 or 2.
+        Their labels, 1 or 2.
 
     Examples
     --------
@@ -337,24 +343,24 @@ def make_square_law(n_points: int, *, random_state: RandomState = None) -> tuple
 
 
 def square_law_posterior(x: ArrayLike, x2: ArrayLike) -> Floats:
-    """Probability that two points of `make_square_law` have the same class, the best similarity there is for it.
+    """Return the probability that two samples of `make_square_law` have the same label, its optimal similarity.
 
     Parameters
     ----------
     x, x2 : array-like
-        Points from 0 to 1, of shapes that broadcast.
+        Samples in [0, 1], with shapes that broadcast.
 
     Returns
     -------
     ndarray
-        eta(x, x') = sum over the classes k of eta_k(x) eta_k(x').
+        eta(x, x'), the sum over the labels k of eta_k(x) eta_k(x').
 
     Examples
     --------
     >>> square_law_posterior([0.2, 0.2], [0.3, 0.9]).round(2)
     array([0.68, 0.32])
     """
-    first, second = _probability_of_two(_unit_points("x", x)), _probability_of_two(_unit_points("x2", x2))
+    first, second = _probability_of_two(_unit_samples("x", x)), _probability_of_two(_unit_samples("x2", x2))
     return np.asarray(first * second + (1.0 - first) * (1.0 - second))
 
 
@@ -364,10 +370,10 @@ def load_mnist(path: Folder = None, *, part: Literal["train", "test"] = "train")
     Parameters
     ----------
     path : path-like or None
-        Folder of the files (``train-images-idx3-ubyte.gz``, ...). None takes the folder that the environment variable
+        Folder of the files (``train-images-idx3-ubyte.gz``, ...). None uses the folder that the environment variable
         ``SIMTREE_DATA`` names, or its subfolder ``mnist``.
     part : {"train", "test"}, default="train"
-        The 60,000 training or the 10,000 test images of the official split.
+        Part of the official split: 60,000 training or 10,000 test images.
 
     Returns
     -------
@@ -407,15 +413,15 @@ def load_keystroke(path: Folder = None) -> tuple[Floats, NDArray[np.int64]]:
     Parameters
     ----------
     path : path-like or None
-        Folder that holds ``cmu_keystroke.npz`` with the arrays ``X`` and ``y``. None takes the folder that the environment
-        variable ``SIMTREE_DATA`` names.
+        Folder with the file ``cmu_keystroke.npz``, which holds the arrays ``X`` and ``y``. None uses the folder that the
+        environment variable ``SIMTREE_DATA`` names.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
         Timings in seconds.
     y : ndarray of shape (n_samples,)
-        Who typed, from 0.
+        Identity of the typist, from 0.
 
     Examples
     --------
@@ -428,7 +434,7 @@ def load_keystroke(path: Folder = None) -> tuple[Floats, NDArray[np.int64]]:
     """
     file = _find(_folders(path), ["cmu_keystroke.npz"])
     try:
-        # np.load takes what is no zip file for a lone array or a pickle, and its message would then mislead.
+        # np.load treats a file that is not a zip archive as a single array or a pickle, and its message would be misleading.
         if not zipfile.is_zipfile(file):
             raise zipfile.BadZipFile("not a zip file")
         with np.load(file, allow_pickle=False) as arrays:
@@ -469,7 +475,7 @@ def _normalised_exp(logs: Floats) -> Floats:
 
 
 def _knots(weights: Floats, last_of_step: NDArray[np.bool_]) -> Floats:
-    """Rates after each step of the curve, from exactly 0 to exactly 1 although sums of weights round."""
+    """Return the rates after each step of the curve, from exactly 0 to exactly 1 despite rounding."""
     rates = np.concatenate([[0.0], np.minimum(np.cumsum(weights), 1.0)[last_of_step]])
     rates[-1] = 1.0
     return rates
@@ -479,26 +485,26 @@ def _probability_of_two(x: Floats) -> Floats:
     return np.asarray(0.6 * (x >= 0.5) + 0.2)
 
 
-def _unit_points(name: str, values: ArrayLike) -> Floats:
-    points = np.asarray(values, dtype=np.float64)
-    if not ((points >= 0) & (points <= 1)).all():
-        raise ValueError(f"{name} holds values out of range or NaN; the law lives on points from 0 to 1.")
-    return points
+def _unit_samples(name: str, values: ArrayLike) -> Floats:
+    samples = np.asarray(values, dtype=np.float64)
+    if not ((samples >= 0) & (samples <= 1)).all():
+        raise ValueError(f"{name} holds NaN or values out of range; give samples from 0 to 1.")
+    return samples
 
 
 def _folders(path: Folder, *subfolders: str) -> list[Path]:
-    """Where to look: the folder given, or the one of SIMTREE_DATA and its subfolders."""
+    """Return the folders to search: the given one, or that of SIMTREE_DATA and its subfolders."""
     if path is not None:
         folders = [Path(path)]
     elif root := os.environ.get("SIMTREE_DATA"):
         folders = [Path(root), *(Path(root, name) for name in subfolders)]
     else:
         raise FileNotFoundError(
-            "path is None and SIMTREE_DATA is not set; pass the folder of the data or set SIMTREE_DATA to it."
+            "path is None and SIMTREE_DATA is not set; pass the folder of the data, or set SIMTREE_DATA to it."
         )
     if not folders[0].is_dir():
         origin = "SIMTREE_DATA" if path is None else "path"
-        raise FileNotFoundError(f"{origin}={str(folders[0])!r} is not a folder; name the folder that holds the data.")
+        raise FileNotFoundError(f"{origin}={str(folders[0])!r} is not a folder; give the folder that holds the data.")
     return folders
 
 
@@ -508,11 +514,11 @@ def _find(folders: list[Path], names: list[str]) -> Path:
             if (folder / name).is_file():
                 return folder / name
     places = " or ".join(str(folder) for folder in folders)
-    raise FileNotFoundError(f"{' or '.join(names)} is not in {places}; put it there or pass its folder as path.")
+    raise FileNotFoundError(f"{' or '.join(names)} is not in {places}; put it there, or pass its folder as path.")
 
 
 def _read_idx(file: Path, *, magic: int, item_shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Array of an idx file of unsigned bytes, whose header must agree with its length."""
+    """Return the array of an idx file of unsigned bytes, after checking its header against its length."""
     opener: Any = gzip.open if file.suffix == ".gz" else open
     header = struct.Struct(f">{2 + len(item_shape)}I")
     try:
@@ -523,14 +529,14 @@ def _read_idx(file: Path, *, magic: int, item_shape: tuple[int, ...]) -> NDArray
             found_magic, n_items, *found_shape = header.unpack(start)
             if found_magic != magic:
                 raise ValueError(
-                    f"{file} starts with the number {found_magic}, not {magic}; it is not the idx file its name says."
+                    f"{file} starts with the number {found_magic}, not {magic}; it is not the idx file that its name says."
                 )
             if tuple(found_shape) != item_shape:
                 raise ValueError(
                     f"{file} declares items of shape {tuple(found_shape)}; those of MNIST have shape {item_shape}."
                 )
             n_bytes = n_items * math.prod(item_shape)
-            # One byte more than declared is asked for, to notice a file that goes on.
+            # Read one byte more than declared, to detect a file that is too long.
             content = _read_at_most(stream, n_bytes + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{file} is not a complete gzip file ({error}); get a fresh copy.") from error
@@ -541,7 +547,7 @@ def _read_idx(file: Path, *, magic: int, item_shape: tuple[int, ...]) -> NDArray
 
 
 def _read_at_most(stream: IO[bytes], n_bytes: int) -> bytearray:
-    # By chunks, since read(n) sets n bytes of memory aside: a forged header could ask for terabytes.
+    # In chunks, because read(n) allocates n bytes: a forged header could ask for terabytes.
     content = bytearray()
     while chunk := stream.read(min(_CHUNK, n_bytes - len(content))):
         content += chunk

@@ -524,7 +524,7 @@ def test_bad_pairs(fitted_representative, pairs, X, error, message):
         ((np.zeros((2, 4)), np.full((3, 4), np.inf)), ValueError, "contains infinity"),
         ((np.zeros((2, 4)), np.zeros((0, 4))), ValueError, "0 sample"),
         ((np.zeros((2, 4)), np.zeros((3, 4)), 0), ValueError, "k=0 is out of range; give an int of at least 1"),
-        ((np.zeros((2, 4)), np.zeros((3, 4)), 2.0), TypeError, "k=2.0 is not a whole number"),
+        ((np.zeros((2, 4)), np.zeros((3, 4)), 2.0), TypeError, "k=2.0 is not an integer"),
         ((np.zeros((2, 4)), np.zeros((3, 4)), 2, "high"), TypeError, "min_score='high' is not a number"),
         ((np.zeros((2, 4)), np.zeros((3, 4)), 2, np.nan), ValueError, "min_score=nan"),
     ],

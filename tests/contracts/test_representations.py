@@ -221,5 +221,5 @@ def test_bad_training_data(labelled, method, X, y, message):
 
 
 def test_bad_number_of_jobs(labelled, blobs):
-    with pytest.raises(ValueError, match="n_jobs=0 is no number of threads"):
+    with pytest.raises(ValueError, match="n_jobs=0 is not a number of parallel jobs"):
         labelled.set_params(n_jobs=0).fit(*blobs)

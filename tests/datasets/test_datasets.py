@@ -246,8 +246,8 @@ def test_a_law_is_frozen():
     [
         ({"depth": 0}, ValueError, r"depth=0 .* from 1 to 16"),
         ({"depth": 17}, ValueError, r"depth=17 .* from 1 to 16"),
-        ({"depth": 2.0}, TypeError, r"depth=2\.0 is not a whole number"),
-        ({"depth": True}, TypeError, r"depth=True is not a whole number"),
+        ({"depth": 2.0}, TypeError, r"depth=2\.0 is not an integer"),
+        ({"depth": True}, TypeError, r"depth=True is not an integer"),
         ({"n_features": 0}, ValueError, r"n_features=0 .* at least 1"),
         ({"noise": 0}, ValueError, r"noise=0 is out of range; give a number from 1e-300 to below 1"),
         ({"noise": 1.0}, ValueError, r"noise=1\.0 .* below 1"),
@@ -267,7 +267,7 @@ def test_make_tree_law_refuses(arguments, error, message):
     ("arguments", "error", "message"),
     [
         ({"n_pairs": 0}, ValueError, r"n_pairs=0 .* at least 1"),
-        ({"n_pairs": 1.5}, TypeError, r"n_pairs=1\.5 is not a whole number"),
+        ({"n_pairs": 1.5}, TypeError, r"n_pairs=1\.5 is not an integer"),
         ({"positive_fraction": 1.1}, ValueError, r"positive_fraction=1\.1 .* from 0 to 1"),
         ({"positive_fraction": float("nan")}, ValueError, r"positive_fraction=nan .* from 0 to 1"),
         ({"positive_fraction": None}, TypeError, r"positive_fraction=None is not a number"),
@@ -282,7 +282,7 @@ def test_sample_refuses(arguments, error, message):
     ("changes", "message"),
     [
         ({"positive": [0.8, 0.3]}, r"positive sums to 1\.1"),
-        ({"negative": [1.0, 0.0]}, r"negative sums to 1\.0; .* above 0"),
+        ({"negative": [1.0, 0.0]}, r"negative sums to 1\.0; .* positive"),
         ({"negative": [float("nan"), 0.5]}, r"negative sums to nan"),
         ({"positive": [1.0]}, r"positive has shape \(1,\); .* 2 cells"),
         ({"upper": [[1, 0.6], [1, 1]]}, "must partition"),
@@ -353,7 +353,7 @@ def test_square_law_posterior_is_the_share_of_same_pairs():
         assert same[group].mean() == pytest.approx(value, abs=0.02)
     np.testing.assert_allclose(square_law_posterior(0.5, [[0.5], [0.4999]]), [[0.68], [0.32]])
     for bad in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="x2 holds values out of range"):
+        with pytest.raises(ValueError, match="x2 holds NaN or values out of range"):
             square_law_posterior(0.5, [bad])
 
 
@@ -408,7 +408,7 @@ def test_missing_data_says_what_to_do(tmp_path, monkeypatch, loader):
     monkeypatch.delenv("SIMTREE_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match="set SIMTREE_DATA"):
         loader()
-    with pytest.raises(FileNotFoundError, match="put it there or pass its folder"):
+    with pytest.raises(FileNotFoundError, match="put it there, or pass its folder"):
         loader(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"path=.*nowhere.* is not a folder"):
         loader(tmp_path / "nowhere")

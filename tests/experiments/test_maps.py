@@ -26,7 +26,7 @@ def test_a_map_puts_its_first_row_below_and_its_first_column_left():
 def test_each_kind_has_its_own_marks():
     _, ax = plt.subplots()
     values = np.arange(5.0)
-    maps.scatter_kinds(ax, values, -values, np.array([True, False, False, True, False]), size=5)
+    maps.scatter_pairs(ax, values, -values, np.array([True, False, False, True, False]), size=5)
     same, different = ax.collections
     assert (same.get_label(), same.get_offsets()[:, 0].tolist()) == ("same", [0.0, 3.0])
     assert (different.get_label(), different.get_offsets()[:, 1].tolist()) == ("different", [-1.0, -2.0, -4.0])

@@ -79,8 +79,8 @@ def test_runs_differ_and_are_averaged(mnist_folder, tmp_path, result):
     assert shown in mnist.section(changed)
 
 
-@pytest.mark.parametrize(("network", "says"), [(0.99, "Ours agree"), (0.5, "Ours **disagree**")])
-def test_findings_follow_the_figures(result, network, says):
+@pytest.mark.parametrize(("network", "says"), [(0.99, "Our results agree"), (0.5, "Our results **disagree**")])
+def test_findings_follow_the_metrics(result, network, says):
     changed = copy.deepcopy(result)
     aucs = {"lmnn_inner": 0.7, "paper_forest": 0.8, "network_0.01": network}
     changed["models"] = [{"model": key, "runs": [{**result["models"][0]["runs"][0], "auc": auc}]} for key, auc in aucs.items()]

@@ -32,7 +32,7 @@ def test_committed_results_are_full_ones():
 
 
 def test_a_result_that_is_missing_or_broken_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"table1.json is not there; make it with: simtree reproduce table1 --out"):
+    with pytest.raises(FileNotFoundError, match=r"table1.json does not exist; make it with: simtree reproduce table1 --out"):
         make_page(tmp_path, folder="results")
     shutil.copytree(RESULTS, tmp_path / "results")
     for content in ("{", "{}", "[1]", '{"pairs": 3}'):

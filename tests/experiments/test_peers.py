@@ -89,9 +89,9 @@ def test_lmnn_learns_from_drawn_points(noisy):
 
 def test_lmnn_needs_neighbours_in_each_class(noisy):
     X, y = noisy
-    with pytest.raises(ValueError, match=r"n_neighbors=3 needs two classes .* 2 with 3 points in the smallest"):
+    with pytest.raises(ValueError, match=r"n_neighbors=3 requires at least two classes .* 2 with 3 samples in the smallest"):
         lmnn_map(X[57:], y[57:], random_state=0)
-    with pytest.raises(ValueError, match="1 with 60 points"):
+    with pytest.raises(ValueError, match="1 with 60 samples"):
         lmnn_map(X[:60], y[:60], random_state=0)
 
 
@@ -111,7 +111,7 @@ def test_the_adapter_leaves_metric_learn_as_it_found_it(noisy, monkeypatch, fail
 
 def test_the_adapter_passes_the_parameter_on_under_its_new_name():
     module = import_module("metric_learn._util")
-    with peers._old_parameter_of_checks():
+    with peers._renamed_check_parameter():
         assert np.isnan(module.check_array([[np.nan]], force_all_finite=False)).all()
         with pytest.raises(ValueError, match="NaN"):
             module.check_array([[np.nan]], force_all_finite=True)

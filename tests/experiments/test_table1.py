@@ -57,7 +57,7 @@ def test_files_and_section(out, result):
     assert text == table1.section(result) + "\n"
     assert len(result["growing"]["theorem"]["every_run"]) == 3
     assert "| class asymmetry | 0.0002 | 3 | 3 | 1118 | 0.45 |" in text
-    assert "The table that the paper did not have" in text
+    assert "Extended table: other models" in text
     assert (out / "table1_growing.png").read_bytes().startswith(b"\x89PNG")
     assert result["growing"]["theorem_depth"] == [2, 2, 3]
     assert [set(row["models"]) for row in result["extended"]] == [{"pruned", "forest", "best_depth"}] * 12

@@ -81,7 +81,7 @@ def test_a_file_is_a_zip_archive_that_others_can_open(tmp_path):
     "array", [np.array(["a"]), np.array([1 + 2j]), np.array([object()]), np.array([np.nan]), np.array([-np.inf])]
 )
 def test_what_has_no_place_in_a_file_is_not_written(array):
-    with pytest.raises((ValueError, TypeError), match=r"no place in a model file|not finite"):
+    with pytest.raises((ValueError, TypeError), match=r"cannot be stored in a model file|not finite"):
         document_bytes({"a": array})
 
 
@@ -92,12 +92,12 @@ def test_a_model_that_is_too_large_is_not_written(monkeypatch):
 
 
 REFUSED = {
-    "nothing": (b"", "no model file"),
-    "a pickle": (b"\x80\x04\x95" + bytes(200), "no model file"),
-    "a zip archive of somebody else": (zipfile, "no model file"),
-    "a file without its end": (document_bytes(CONTENT)[:-1], "no model file"),
+    "nothing": (b"", "not a model file"),
+    "a pickle": (b"\x80\x04\x95" + bytes(200), "not a model file"),
+    "a zip archive of somebody else": (zipfile, "not a model file"),
+    "a file without its end": (document_bytes(CONTENT)[:-1], "not a model file"),
     "a file without its beginning": (document_bytes(CONTENT)[1:], "checksum"),
-    "no zip archive": (sealed(bytes(500)), "does not end as"),
+    "no zip archive": (sealed(bytes(500)), "its end is not that of a model file"),
     "a newer version": (
         packed(parsed(version=3)),
         r"written by a newer simtree \(file version 3; this one reads up to 2\): upgrade",
@@ -108,23 +108,26 @@ REFUSED = {
     ),
     "version 0": (packed(parsed(version=0)), "its version is 0"),
     "a version that is no number": (packed(parsed(version="1")), "its version is '1'"),
-    "another format": (packed(parsed(format="other")), "no model file of simtree"),
+    "another format": (packed(parsed(format="other")), "not a model file of simtree"),
     "no content": (packed(parsed(content=3)), "no content"),
     "JSON that is none": (packed([(DOCUMENT, b"{"), *parsed()[1:]]), "damaged"),
-    "JSON that is a list": (packed([(DOCUMENT, b"[]"), *parsed()[1:]]), "no model file"),
+    "JSON that is a list": (packed([(DOCUMENT, b"[]"), *parsed()[1:]]), "not a model file"),
     "JSON that is too deep": (packed([(DOCUMENT, b"[" * 100_000), *parsed()[1:]]), "damaged"),
     "JSON that is rather deep": (packed(parsed(content=json.loads('{"a":' * 40 + "1" + "}" * 40))), "nested too deeply"),
     "JSON of an endless number": (packed([(DOCUMENT, b"1" * 100_000), *parsed()[1:]]), "damaged"),
     "JSON that is not UTF-8": (packed([(DOCUMENT, b"\xff\xfe\xfd"), *parsed()[1:]]), "damaged"),
     "an array that is missing": (packed(parsed()[:-1]), "does not hold the arrays"),
     "an array too many": (packed([*parsed(), ("arrays/1", b"")]), "does not hold the arrays"),
-    "another member": (packed([*parsed(), ("code.py", b"")]), "and its arrays alone"),
-    "a member that is there twice": (None, "and its arrays alone"),
+    "another member": (packed([*parsed(), ("code.py", b"")]), "it must hold only model.json and its arrays"),
+    "a member that is there twice": (None, "it must hold only model.json and its arrays"),
     "an array that is not listed": (packed(parsed(arrays=[])), "does not hold the arrays"),
-    "an array that is not described": (packed(parsed(arrays=[None])), "is not described"),
-    "an array of objects": (packed(parsed(arrays=[{"dtype": "object", "shape": [6]}])), "is not described"),
-    "an array with an unhashable type": (packed(parsed(arrays=[{"dtype": [], "shape": [6]}])), "is not described"),
-    "an array of three dimensions": (packed(parsed(arrays=[{"dtype": "float64", "shape": [1, 2, 3]}])), "is not described"),
+    "an array that is not described": (packed(parsed(arrays=[None])), "has no valid description"),
+    "an array of objects": (packed(parsed(arrays=[{"dtype": "object", "shape": [6]}])), "has no valid description"),
+    "an array with an unhashable type": (packed(parsed(arrays=[{"dtype": [], "shape": [6]}])), "has no valid description"),
+    "an array of three dimensions": (
+        packed(parsed(arrays=[{"dtype": "float64", "shape": [1, 2, 3]}])),
+        "has no valid description",
+    ),
     "an array of negative lengths": (packed(parsed(arrays=[{"dtype": "float64", "shape": [-2, -3]}])), "has the shape"),
     "an array of huge length": (packed(parsed(arrays=[{"dtype": "float64", "shape": [1 << 60, 3]}])), "has the shape"),
     "an array that is longer than it is": (packed(parsed(arrays=[{"dtype": "float64", "shape": [1 << 20, 3]}])), "instead of"),

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, posterior, route, search, segments
-from simtree._kernels import samples as points
+from simtree._kernels import binning, cart, coordinates, cross, nearest, pairs, posterior, route, samples, search, segments
 from simtree._kernels.search import AUC, ENTROPY, GINI, Best, Rule
 
 pytestmark = [
@@ -116,7 +115,7 @@ def test_what_overflows_stays_a_number():
     values = np.empty((1, 2))
     kinds, features = np.full(1, coordinates.PRODUCT, np.uint8), np.zeros(1, np.int32)
     coordinates.fill_values(points, points, first, second, whole, kinds, features, values)
-    np.testing.assert_array_equal(values, [[-coordinates.GREATEST, coordinates.GREATEST]])
+    np.testing.assert_array_equal(values, [[-coordinates.MAX_FLOAT, coordinates.MAX_FLOAT]])
 
 
 def test_linear_values_is_a_dot_product(rng):
@@ -324,7 +323,7 @@ def test_cart_is_the_oracle(seed, criterion, max_depth, min_leaf, n_pairs):
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "auc"])
 def test_large_nodes_are_the_oracle_by_histogram_and_by_sorting(rng, criterion):
     """Nodes above the size where pairs are compared: counted, subtracted and scanned, or sorted (wide codes)."""
-    n_pairs = 4 * cart.SMALL
+    n_pairs = 4 * cart.MAX_COMPARED
     codes = rng.integers(0, 200, (n_pairs, 3)).astype(np.uint8)
     same = codes[:, 0] + rng.integers(0, 60, n_pairs) > codes[:, 1] + 40.0
     expected = oracle.cart_region(codes.astype(float), same, criterion, 3, 5)
@@ -337,7 +336,7 @@ def test_large_nodes_are_the_oracle_by_histogram_and_by_sorting(rng, criterion):
 
 def test_histograms_subtracted_agree_with_counted_and_sorted(rng):
     """A cell far above the size where pairs are compared: large nodes take over what remains of their parent's histogram."""
-    n_pairs = 5 * cart.SMALL
+    n_pairs = 5 * cart.MAX_COMPARED
     codes, same = rng.integers(0, 256, (n_pairs, 3)).astype(np.uint8), both_kinds(rng, n_pairs)
     same |= codes[:, 1] > 128
     narrow, inside = grow(codes, same, "gini", 4, 2)
@@ -395,7 +394,7 @@ def test_cart_takes_a_histogram_that_is_there(rng):
         np.testing.assert_array_equal(a, b)
 
 
-def test_idle_rows_are_dropped():
+def test_redundant_rows_are_dropped():
     """Row 0 asks about a; row 1 leads inside either way, row 2 does not: row 1 goes and row 2 becomes row 1."""
     rows = cart.RegionRows(
         np.array([7, 8, 9], np.int32),
@@ -404,7 +403,7 @@ def test_idle_rows_are_dropped():
         np.array([2, cart.INSIDE, cart.OUTSIDE], np.int32),
         np.array([0.5, 0.25, 0.125]),
     )
-    assert cart.drop_idle_rows(rows, 3) == 2
+    assert cart.drop_redundant_rows(rows, 3) == 2
     assert [column[:2].tolist() for column in rows] == [
         [7, 9],
         [1, 3],
@@ -470,7 +469,7 @@ def test_route_walks_as_the_oracle(seed):
     np.testing.assert_array_equal(exits, oracle.route(oracle.coordinates(pair_array, COORDINATES), *table))
 
 
-@given(seeds, st.sampled_from([(1, route.ROWS_OF_A_WALK + 1), (1, route.ROWS_OF_A_WALK), (25, 7), (2, 1)]))
+@given(seeds, st.sampled_from([(1, route.TESTS_PER_WALK + 1), (1, route.TESTS_PER_WALK), (25, 7), (2, 1)]))
 @modest
 def test_exit_values_are_those_of_the_oracle_by_walks_and_by_sweeps(seed, sizes):
     n_pairs, n_nodes = sizes
@@ -521,7 +520,7 @@ def slots_for(n_slots):
 
 
 def room(n_features, n_trees, n):
-    return nearest.Rows(*(array[0] for array in nearest.room_for_rows(1, n_features, n_trees, n)))
+    return nearest.Rows(*(array[0] for array in nearest.allocate_rows(1, n_features, n_trees, n)))
 
 
 @given(seeds)
@@ -754,31 +753,31 @@ def test_bounds_are_checked_when_asked():
     assert "IndexError" in run.stderr
 
 
-# points ----------------------------------------------------------------------------------------------
+# samples ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 5), (9, points.WIDTH + 3)])
-def test_features_of_points_are_the_oracle(rng, dtype, n, m):
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 5), (9, samples.WIDTH + 3)])
+def test_features_of_samples_are_the_oracle(rng, dtype, n, m):
     X, matrix, phases = rng.normal(size=(n, 3)).astype(dtype), rng.normal(size=(3, m)), rng.uniform(0, 6, m)
     out = np.full((n, m), np.nan)
-    points.fill_products(X, matrix, out)
+    samples.fill_products(X, matrix, out)
     np.testing.assert_allclose(out, X.astype(float) @ matrix, rtol=1e-12, atol=1e-12)
-    points.fill_bumps(X, matrix, 0.7, out)
+    samples.fill_bumps(X, matrix, 0.7, out)
     np.testing.assert_allclose(out, oracle.bumps(X, matrix, 0.7), rtol=1e-12)
-    points.fill_waves(X, matrix, phases, out)
+    samples.fill_waves(X, matrix, phases, out)
     np.testing.assert_allclose(out, np.sqrt(2 / m) * np.cos(X.astype(float) @ matrix + phases), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("fill", ["products", "bumps", "waves"])
-def test_features_of_a_point_do_not_depend_on_the_others(rng, fill):
+def test_features_of_a_sample_do_not_depend_on_the_others(rng, fill):
     X, matrix = rng.normal(size=(11, 6)), rng.normal(size=(6, 20))
     arguments = {"products": (), "bumps": (0.3,), "waves": (rng.uniform(0, 6, 20),)}[fill]
     whole, part = np.empty((11, 20)), np.empty((11, 20))
-    getattr(points, f"fill_{fill}")(X, matrix, *arguments, whole)
+    getattr(samples, f"fill_{fill}")(X, matrix, *arguments, whole)
     for cut in range(12):
         for rows in (slice(0, cut), slice(cut, 11)):
-            getattr(points, f"fill_{fill}")(X[rows], matrix, *arguments, part[rows])
+            getattr(samples, f"fill_{fill}")(X[rows], matrix, *arguments, part[rows])
         np.testing.assert_array_equal(part, whole)
 
 

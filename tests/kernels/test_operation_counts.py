@@ -110,22 +110,22 @@ def test_children_of_the_last_level_are_not_counted(points, work):
 
 def test_only_small_nodes_are_compared_pair_by_pair(points, work):
     grow(points, 2_000, CartSplitter(max_depth=CART_DEPTH))
-    assert 0 < work["largest compared"] <= cart.SMALL
-    assert work["comparisons"] <= cart.SMALL * 2_000 * N_COORDINATES * CART_DEPTH * DEPTH
+    assert 0 < work["largest compared"] <= cart.MAX_COMPARED
+    assert work["comparisons"] <= cart.MAX_COMPARED * 2_000 * N_COORDINATES * CART_DEPTH * DEPTH
 
 
 def test_only_large_nodes_scan_bins(points, work):
-    """A level of a classification tree has at most n / SMALL nodes whose bins are scanned."""
+    """A level of a classification tree has at most n / MAX_COMPARED nodes whose bins are scanned."""
     n_pairs = 2_000
     grow(points, n_pairs, CartSplitter(max_depth=CART_DEPTH))
-    assert work["bins"] <= 256 * N_COORDINATES * (n_pairs / cart.SMALL) * CART_DEPTH * DEPTH
+    assert work["bins"] <= 256 * N_COORDINATES * (n_pairs / cart.MAX_COMPARED) * CART_DEPTH * DEPTH
 
 
 def test_only_the_coordinates_that_are_asked_are_counted(points, work):
     n_pairs, asked = 2_000, 3
     grow(points, n_pairs, CartSplitter(max_depth=CART_DEPTH, max_features=asked))
     assert 0 < work["updates"] <= n_pairs * asked * CART_DEPTH * DEPTH
-    assert work["comparisons"] <= cart.SMALL * n_pairs * asked * CART_DEPTH * DEPTH
+    assert work["comparisons"] <= cart.MAX_COMPARED * n_pairs * asked * CART_DEPTH * DEPTH
 
 
 # Counted for 4,000 pairs, by pair and coordinate (of 16, or of the 3 that are asked at a test): ceilings.
@@ -211,7 +211,7 @@ def test_scoring_answers_the_tests_that_a_pair_meets_and_no_other(points, forest
 def test_one_pair_does_not_pay_for_the_whole_table(points, forest, rows, answered, monkeypatch):
     """A sweep looks at each row of the table, so a single pair walks."""
     monkeypatch.setattr(route, "_sweep", None)
-    assert all(len(grown.nodes.kind) > 2 * route.ROWS_OF_A_WALK for grown in forest.trees_)
+    assert all(len(grown.nodes.kind) > 2 * route.TESTS_PER_WALK for grown in forest.trees_)
     forest.pair_score(rows[:1], points[0])
     assert answered["tests"] == sum(path_lengths(grown, points[0], rows[:1])[0] for grown in forest.trees_)
 

@@ -90,7 +90,7 @@ def test_knots_are_few(rng):
     ("parameters", "error", "message"),
     [
         ({"n_quantiles": 1}, ValueError, "n_quantiles=1 is out of range; give an int of at least 2"),
-        ({"n_quantiles": 9.0}, TypeError, "n_quantiles=9.0 is not a whole number"),
+        ({"n_quantiles": 9.0}, TypeError, "n_quantiles=9.0 is not an integer"),
         ({"output": "gauss"}, ValueError, "output='gauss' is unknown; choose one of 'uniform', 'normal'"),
     ],
 )

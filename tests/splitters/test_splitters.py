@@ -181,7 +181,7 @@ def test_classifier_is_not_fitted_to_a_handful_of_pairs(blobs):
     ("splitter", "error", "message"),
     [
         (CartSplitter(max_depth=0), ValueError, "max_depth=0 is out of range; give an int from 1 to 30"),
-        (CartSplitter(max_depth=2.5), TypeError, "max_depth=2.5 is not a whole number"),
+        (CartSplitter(max_depth=2.5), TypeError, "max_depth=2.5 is not an integer"),
         (CartSplitter(criterion="gain"), ValueError, "criterion='gain' is unknown; choose one of 'gini'"),
         (CartSplitter(min_samples_leaf=0), ValueError, "min_samples_leaf=0"),
         (CartSplitter(max_features=0.0), ValueError, "max_features=0.0 is out of range"),

@@ -1,1 +1,1 @@
-"""Compiled kernels: arrays in, arrays out. No classes but tuples, no validation, no randomness of their own."""
+"""Compiled kernels on arrays and named tuples; inputs are not validated, and random numbers are passed in."""

@@ -1,10 +1,10 @@
 """Codes of coordinate values: the code of a value is the number of edges strictly below it.
 
-A grid of equal steps over the edges of a coordinate says for each step how many edges lie in the steps before it; only the
-edges of a value's own step, mostly one or none, are left to compare with:
+A grid of equal steps over the edges of a coordinate stores, for each step, the number of edges in the steps before it; only the
+edges in a value's own step, usually one or none, remain to be compared with it:
 
-    edges           |    |  | |||  |     |          value 'x' lies in step 5, before which there are 5 edges,
-    steps      0    1    2    3    4 x  5          and is compared with the one edge of its step
+    steps  |  0  |  1  |  2  |  3  |  4  |      value x lies in step 3: six edges lie in the steps before it,
+    edges     e    e e   eee   e x    e         and it is compared with the one edge in step 3
 """
 
 import numpy as np
@@ -13,46 +13,47 @@ from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import pair_value
 
 N_STEPS = 1024
-# Room beyond the edges of a coordinate, filled with inf: halvings may look past the last edge.
+# Padding with inf behind the edges of a coordinate: the binary search may read past the last edge.
 MAX_EDGES, ROOM = 255, 256
-# Pairs whose values are held at one time: all their coordinates stay near.
+# Pairs processed at a time: the values of all their coordinates stay in cache.
 BLOCK = 64
 
 
 @kernel
 def step_of(value, low, scale):
-    """The step of the grid in which a value lies. A greater value never lies in an earlier step, however it is rounded."""
+    """Return the step of the grid that contains a value; despite rounding, it never decreases as the value increases."""
     return np.int64(min(max((value - low) * scale, 0.0), N_STEPS - 1.0))
 
 
 @kernel
 def lay_grid(edges, n_edges, low, scale, before, first_halving):
-    """OUT ``before[c, s]``: how many edges of coordinate c lie in steps before s.
+    """Fill ``before[c, s]`` with the number of edges of coordinate c in the steps before s.
 
-    OUT ``first_halving[c]``: the greatest power of two that is at most the number of edges in any one step; 0 without edges.
+    Fill ``first_halving[c]`` with the largest power of two that is at most the maximum number of edges per step; 0 without
+    edges.
     """
     for c in range(edges.shape[0]):
         before[c, :] = 0
-        most = 0
+        max_in_step = 0
         in_step = 0
         last = -1
         for e in range(n_edges[c]):
             step = step_of(edges[c, e], low[c], scale[c])
             in_step = in_step + 1 if step == last else 1
-            most = max(most, in_step)
+            max_in_step = max(max_in_step, in_step)
             last = step
             before[c, step + 1 :] = e + 1
-        first_halving[c] = min(most, 1)
-        while 2 * first_halving[c] <= most and most > 0:
+        first_halving[c] = min(max_in_step, 1)
+        while 2 * first_halving[c] <= max_in_step and max_in_step > 0:
             first_halving[c] *= 2
 
 
 @kernel
 def fill_byte_codes(A, B, first, second, whole, kinds, features, edges, low, scale, before, first_halving, codes):
-    """OUT ``codes[p, c]``: how many of the sorted ``edges[c]`` lie below coordinate c of pair p.
+    """Fill ``codes[p, c]`` with the number of the sorted ``edges[c]`` that lie below coordinate c of pair p.
 
-    So ``code <= b`` says the same as ``value <= edges[c, b]``, for each b. No branch depends on a value: it would be
-    mispredicted every other time.
+    So ``code <= b`` is equivalent to ``value <= edges[c, b]`` for each b. No branch depends on a value, because it would be
+    mispredicted half of the time.
     """
     n_coordinates = kinds.shape[0]
     values = np.empty((n_coordinates, BLOCK))
@@ -68,7 +69,7 @@ def fill_byte_codes(A, B, first, second, whole, kinds, features, edges, low, sca
             for q in range(size):
                 value = values[c, q]
                 code = np.int64(own_before[step_of(value, own_low, own_scale)])
-                if halving == 1:  # nearly always; without a loop it is twice as fast
+                if halving == 1:  # the usual case; twice as fast as the loop
                     code += own_edges[code] < value
                 else:
                     step = halving

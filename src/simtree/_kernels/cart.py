@@ -1,12 +1,12 @@
-"""A classification tree inside one cell of the ranking tree, its leaves united into one region.
+"""Growth of a classification tree inside one cell of a ranking tree; the union of its inside leaves is a region.
 
 The pairs of a node are a slice of ``rows``; splitting a node reorders its slice:
 
     node    rows[start:stop]   [ 7 3 9 4 8 ]
-    split   code <= cut        [ 7 9 | 3 4 8 ]      left slice, right slice, the order inside each kept
+    split   code <= cut        [ 7 9 | 3 4 8 ]      left slice, right slice, each in its original order
 
-Nodes are visited depth first, the smaller child first. A node with many pairs has a histogram; the smaller child is counted,
-and the larger child takes over what remains of its parent's histogram after subtraction.
+Nodes are visited depth first, the smaller child first. A node with many pairs has a histogram: that of the smaller child is
+counted, and that of the larger child is the histogram of the parent minus that of the smaller child.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from simtree._kernels.search import Best, count_codes, search_compare, search_hi
 INSIDE = -1
 OUTSIDE = -2
 
-# Up to this many pairs comparing all with all is faster than a histogram (must be below 256).
-SMALL = 64
+# Up to this many pairs, comparing each pair with every other is faster than a histogram (must be below 256).
+MAX_COMPARED = 64
 
 
 class RegionRows(NamedTuple):
-    """Tests of a region: coordinate, last code that goes to if_le, the two successors, impurity decrease."""
+    """Tests of a region: coordinate, largest code that goes to if_le, the two successors, impurity decrease."""
 
     coordinate: np.ndarray
     code: np.ndarray
@@ -35,7 +35,7 @@ class RegionRows(NamedTuple):
 
 @kernel
 def draw_columns(coordinates, uniforms, chosen):
-    """OUT ``chosen``: that many different coordinates drawn with the help of ``uniforms``, in increasing order."""
+    """Fill ``chosen`` with distinct coordinates drawn without replacement by means of ``uniforms``, in increasing order."""
     deck = coordinates.copy()
     n_chosen = chosen.shape[0]
     for k in range(n_chosen):
@@ -47,7 +47,7 @@ def draw_columns(coordinates, uniforms, chosen):
 
 @kernel
 def split_rows(codes, column, code, rows, spare):
-    """Bring the rows with a code of at most ``code`` to the front, keeping the order; return how many they are."""
+    """Move the rows with a code of at most ``code`` to the front, in stable order, and return their number."""
     left = 0
     right = 0
     for r in range(rows.shape[0]):
@@ -64,7 +64,7 @@ def split_rows(codes, column, code, rows, spare):
 
 @kernel
 def middle_of_gap(codes, column, code, rows):
-    """The code half way between ``code`` and the next larger one among the rows: any of them cuts these rows alike."""
+    """Return the midpoint of ``code`` and the next larger code among the rows; every code in this gap gives the same split."""
     following = np.int64(1) << 40
     for r in range(rows.shape[0]):
         value = np.int64(codes[rows[r], column])
@@ -75,11 +75,11 @@ def middle_of_gap(codes, column, code, rows):
 
 @kernel
 def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, histograms, counted, region, inside):
-    """Grow the tree on pairs [start, stop) and return how many rows of ``region`` it filled; OUT ``inside`` a pair.
+    """Grow the tree on pairs [start, stop), fill ``inside`` for each of them, and return the number of rows of ``region``.
 
-    ``uniforms`` has a row for each node that may be searched, used up in turn; its width is the number of coordinates drawn for
-    a node (none: all coordinates, and then histograms are subtracted). ``histograms`` has max_depth slots, or none if codes
-    are too wide for them. ``counted`` says that slot 0 holds the histogram of all pairs already.
+    ``uniforms`` has one row per node that may be searched, used in turn; its width is the number of coordinates drawn per node
+    (0: all coordinates are searched, and histograms are subtracted). ``histograms`` has max_depth slots, or none if the codes
+    are too wide for histograms. ``counted`` tells whether slot 0 already holds the histogram of all pairs.
     """
     n_pairs = stop - start
     subsample = uniforms.shape[1] > 0
@@ -92,7 +92,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
     rows = np.arange(start, stop).astype(np.int32)
     spare = np.empty(n_pairs, np.int32)
 
-    # The stack of nodes to visit: slice, depth, histogram slot (or -1), and the row and side that leads to the node.
+    # Stack of nodes to visit: slice, depth, histogram slot (or -1), and the row and side that lead to the node.
     stack = np.empty((max_depth + 2, 6), np.int64)
     stack[0] = (0, n_pairs, 0, 0 if counted else -1, -1, 0)
     height = 1
@@ -118,7 +118,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
             if subsample:
                 draw_columns(coordinates, uniforms[n_searched], columns)
                 n_searched += 1
-            if node.shape[0] <= SMALL:
+            if node.shape[0] <= MAX_COMPARED:
                 winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
             elif wide:
                 winner = search_sorted(codes, same, node, columns, rule, node_same, node_different, best)
@@ -145,17 +145,17 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
             n_rows += 1
             left = low + split_rows(codes, column, code, node, spare)
             left_smaller = left - low <= high - left
-            # Only a child that will be searched by histogram needs one.
+            # Count a histogram only for a child that will be searched with it.
             larger_slot = -1
             smaller_slot = -1
             larger_size = max(left - low, high - left)
-            if slot >= 0 and not subsample and depth + 1 < max_depth and larger_size > SMALL:
+            if slot >= 0 and not subsample and depth + 1 < max_depth and larger_size > MAX_COMPARED:
                 smaller = rows[low:left] if left_smaller else rows[left:high]
                 smaller_slot = depth + 1
                 count_codes(codes, same, smaller, columns, histograms[smaller_slot])
                 histograms[slot] -= histograms[smaller_slot]
                 larger_slot = slot
-                if smaller.shape[0] <= SMALL:
+                if smaller.shape[0] <= MAX_COMPARED:
                     smaller_slot = -1
             if left_smaller:
                 stack[height] = (left, high, depth + 1, larger_slot, at, 1)
@@ -169,13 +169,13 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                 region.if_le[parent] = at
             else:
                 region.if_gt[parent] = at
-    return drop_idle_rows(region, n_rows)
+    return drop_redundant_rows(region, n_rows)
 
 
 @kernel
-def drop_idle_rows(region, n_rows):
-    """Remove the rows whose two answers lead to the same exit, and return how many rows remain: they ask in vain."""
-    exit_of = np.zeros(n_rows, np.int64)  # the exit all answers lead to, or 0
+def drop_redundant_rows(region, n_rows):
+    """Remove the rows whose two outcomes lead to the same exit, and return the number of rows left."""
+    exit_of = np.zeros(n_rows, np.int64)  # the exit that all outcomes lead to, or 0
     for at in range(n_rows - 1, -1, -1):
         le = region.if_le[at]
         gt = region.if_gt[at]

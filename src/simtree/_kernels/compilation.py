@@ -15,7 +15,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-# error_model="numpy": a division by zero gives inf or nan as in NumPy, so loops with a division vectorise.
+# error_model="numpy": a division by zero gives inf or NaN as in NumPy, so that loops with a division vectorise.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Kernels that are needed together, by module: once one of them is compiled, most others will be.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -29,12 +29,12 @@ _KERNELS: set[str] = set()
 
 
 def _fingerprint() -> str:
-    """A name for the present state of all kernels.
+    """Return a hash of the sources of all kernels.
 
-    Numba notices when the file of a kernel changes, but not when a kernel that it calls does, and it stumbles over what a
-    former version of the package left. So each state of the sources gets a cache folder of its own.
+    Numba invalidates a cached kernel when its own file changes, but not when a kernel that it calls changes, and it may fail on
+    cache files of an earlier version of the package. So each state of the sources gets its own cache folder.
     """
-    # Bounds checking is a setting that Numba's own cache does not tell apart.
+    # Numba's own cache key does not include bounds checking.
     digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
@@ -42,7 +42,7 @@ def _fingerprint() -> str:
 
 
 def _cache_folder() -> str | None:
-    """The first writable folder of: NUMBA_CACHE_DIR, the package's own, the user's cache. None if there is none."""
+    """Return the first writable folder among NUMBA_CACHE_DIR, the package and the user's cache, or None."""
     candidates = [Path(__file__).parent / "__pycache__"]
     if numba.config.CACHE_DIR:
         candidates.insert(0, Path(numba.config.CACHE_DIR))
@@ -64,14 +64,14 @@ CACHE_FOLDER = _cache_folder()
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile ``function`` at its first call and keep the machine code in `CACHE_FOLDER`.
+    """Compile ``function`` on its first call and cache the machine code in `CACHE_FOLDER`.
 
-    Without such a folder the kernel is compiled anew in each process, which is slow but works.
+    Without a cache folder, the kernel is compiled in each process, which is slow but works.
     """
     _KERNELS.add(_full_name(function))
     if CACHE_FOLDER is None:
         return numba.njit(**_OPTIONS, **options)(function)
-    # Numba reads the setting when a function is decorated; other libraries must not notice.
+    # Numba reads the setting when a function is decorated; restore it so that other libraries are not affected.
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = CACHE_FOLDER
     try:
@@ -80,8 +80,8 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
         numba.config.CACHE_DIR = before
 
 
-def any_order_kernel(function: Callable[..., Any]) -> Any:
-    """A kernel whose sums may be taken in any order, several at a time: fast, but not the same to the last bit everywhere."""
+def fastmath_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel whose sums may be reordered: faster, but the last bits depend on the machine."""
     return kernel(function, fastmath={"reassoc", "contract", "nsz"})
 
 

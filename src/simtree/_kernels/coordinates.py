@@ -1,14 +1,14 @@
 """Values of symmetric coordinates of pairs, computed from the rows of two matrices.
 
-A coordinate of one feature is a kind and a feature: with ``a = A[first[p], feature]`` and ``b = B[second[p], feature]`` its
-value is one of those of `coordinate_value`. A coordinate of the whole pair looks at all features; such values are computed once
-for a pair, ``whole[p]``, and the coordinate is the kind WHOLE and a column of it. Each value is the same, bit for bit, when the
-two points change places. All arithmetic is in float64, also for float32 rows.
+A coordinate of one feature is given by a kind and a feature: its value is `coordinate_value` of ``A[first[p], feature]`` and
+``B[second[p], feature]``. A pairwise coordinate, such as a distance, depends on all features; these values are computed once
+per pair as ``whole[p]``, and the coordinate is given by the kind WHOLE and a column of ``whole``. Each value is the same, bit
+for bit, when the two samples are swapped. All arithmetic is in float64, also for float32 rows.
 """
 
 import numpy as np
 
-from simtree._kernels.compilation import any_order_kernel, kernel
+from simtree._kernels.compilation import fastmath_kernel, kernel
 
 ABS_DIFF = 0
 SUM = 1
@@ -17,19 +17,19 @@ MAX = 3
 PRODUCT = 4
 WHOLE = 5
 
-# Columns of ``whole``.
+# Kinds of pairwise coordinates, which are the columns of ``whole``.
 DOT = 0
 COSINE = 1
 EUCLIDEAN = 2
 MANHATTAN = 3
 
-# The greatest number there is: what overflows is taken for it.
-GREATEST = np.finfo(np.float64).max
+# Values that overflow are clipped to this.
+MAX_FLOAT = np.finfo(np.float64).max
 
 
 @kernel
 def coordinate_value(kind, a, b):
-    """Value of one coordinate for the feature values a and b of the two points of a pair."""
+    """Return the coordinate of this kind for the values a and b of one feature of the two samples."""
     if kind == ABS_DIFF:
         return abs(a - b)
     if kind == SUM:
@@ -38,12 +38,12 @@ def coordinate_value(kind, a, b):
         return min(a, b)
     if kind == MAX:
         return max(a, b)
-    return min(max(a * b, -GREATEST), GREATEST)
+    return min(max(a * b, -MAX_FLOAT), MAX_FLOAT)
 
 
 @kernel
 def pair_value(kind, f, a, b, whole):
-    """Value of one coordinate of the pair of rows a and b, whose coordinates of all features are ``whole``."""
+    """Return one coordinate of the pair of rows a and b, whose pairwise coordinates are ``whole``."""
     if kind == WHOLE:
         return whole[f]
     return coordinate_value(kind, np.float64(a[f]), np.float64(b[f]))
@@ -51,7 +51,7 @@ def pair_value(kind, f, a, b, whole):
 
 @kernel
 def dot(a, b, n):
-    """Sum of the products of the first n entries; four sums side by side, always the same four."""
+    """Return the sum of the products of the first n entries, always as the same four partial sums."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for f in range(0, n - 3, 4):
         s0 += np.float64(a[f]) * np.float64(b[f])
@@ -65,7 +65,7 @@ def dot(a, b, n):
 
 @kernel
 def squared_distance(a, b, n):
-    """Sum of the squared differences of the first n entries, in the order of `dot`."""
+    """Return the sum of the squared differences of the first n entries, summed as in `dot`."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for f in range(0, n - 3, 4):
         s0 += squared_difference(a[f], b[f])
@@ -79,14 +79,14 @@ def squared_distance(a, b, n):
 
 @kernel
 def squared_difference(x, y):
-    """(x - y)^2."""
+    """Return (x - y)^2."""
     difference = np.float64(x) - np.float64(y)
     return difference * difference
 
 
 @kernel
 def absolute_distance(a, b, n):
-    """Sum of the absolute differences of the first n entries, in the order of `dot`."""
+    """Return the sum of the absolute differences of the first n entries, summed as in `dot`."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for f in range(0, n - 3, 4):
         s0 += abs(np.float64(a[f]) - np.float64(b[f]))
@@ -100,7 +100,7 @@ def absolute_distance(a, b, n):
 
 @kernel
 def whole_value(kind, a, b, n):
-    """One coordinate of all n features."""
+    """Return the pairwise coordinate of this kind over the first n features."""
     if kind == DOT:
         return whole_of_sum(kind, dot(a, b, n), 1.0)
     if kind == COSINE:
@@ -112,19 +112,20 @@ def whole_value(kind, a, b, n):
 
 @kernel
 def whole_of_sum(kind, total, norms):
-    """The coordinate from a sum over features and, for a cosine, the product of the lengths of the two points.
+    """Return a pairwise coordinate from its sum over features and, for the cosine, the product of the two norms.
 
-    What is undefined (the cosine of a zero, or an overflow of both signs) is 0.
+    Undefined values (the cosine of a zero vector, or an overflow of both signs) are 0.
     """
     value = np.sqrt(total) if kind == EUCLIDEAN else total / norms if kind == COSINE else total
-    return 0.0 if np.isnan(value) else min(max(value, -GREATEST), GREATEST)
+    return 0.0 if np.isnan(value) else min(max(value, -MAX_FLOAT), MAX_FLOAT)
 
 
-@any_order_kernel
+@fastmath_kernel
 def fill_sums(query, X, start, stop, n_features, sums):
-    """OUT ``sums[kind, i]``: what `whole_value` of that kind is made from for the query and row start + i of X, nearly.
+    """Fill ``sums[kind, i]`` with the sum behind `whole_value` of this kind, for the query and row start + i of X.
 
-    Added up in any order, so not the same to the last bit. Row COSINE, whose sum is that of DOT, has the square of X's row.
+    Summed in any order, so equal up to rounding only. Row COSINE, whose sum is that of DOT, holds the squared norm of the row
+    of X.
     """
     for i in range(stop - start):
         row = X[start + i]
@@ -141,7 +142,7 @@ def fill_sums(query, X, start, stop, n_features, sums):
 
 @kernel
 def fill_whole(A, B, first, second, n_features, whole_kinds, whole):
-    """OUT ``whole[p, k]``: coordinate ``whole_kinds[k]`` of pair p, over the first so many features."""
+    """Fill ``whole[p, k]`` with the pairwise coordinate ``whole_kinds[k]`` of pair p, over the first n_features features."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
         for k in range(whole_kinds.shape[0]):
@@ -150,7 +151,7 @@ def fill_whole(A, B, first, second, n_features, whole_kinds, whole):
 
 @kernel
 def quadratic_values(products_a, products_b, own_a, own_b, first, second, weights, values):
-    """OUT ``values[p]``: what each point of pair p has of its own, plus the weighted sum of their products."""
+    """Fill ``values[p]`` with the own terms of the two samples of pair p plus the weighted sum of their products."""
     for p in range(first.shape[0]):
         a, b = products_a[first[p]], products_b[second[p]]
         total = 0.0
@@ -161,7 +162,7 @@ def quadratic_values(products_a, products_b, own_a, own_b, first, second, weight
 
 @kernel
 def fill_values(A, B, first, second, whole, kinds, features, values):
-    """OUT ``values[c, p]``: coordinate c of pair p. Few coordinates at a time: a pair's rows stay in cache for all of them."""
+    """Fill ``values[c, p]`` with coordinate c of pair p; the rows of a pair stay in cache for all coordinates."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
         for c in range(kinds.shape[0]):
@@ -170,7 +171,7 @@ def fill_values(A, B, first, second, whole, kinds, features, values):
 
 @kernel
 def linear_values(A, B, first, second, whole, kinds, features, weights, intercept, values):
-    """OUT ``values[p]``: the intercept plus the weighted sum of the coordinates of pair p, always summed in one order."""
+    """Fill ``values[p]`` with the intercept plus the weighted sum of the coordinates of pair p, in a fixed order."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
         total = intercept

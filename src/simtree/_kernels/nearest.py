@@ -1,21 +1,21 @@
-"""The rows of a gallery with the highest scores, without asking every test of every row.
+"""Exact search for the rows of a gallery with the highest scores, without evaluating every test for every row.
 
-The score of a query and a row is a mean of values of cells, one from each tree. What a row can reach at most in a tree is known
-as soon as a few tests have been asked: the highest value that can still be reached from there. Where the sum of these bounds
-is below the score that is needed, the row is dropped. Bounds get sharper in three steps, and fewer rows come to each:
+The score of a query and a row is the mean of one cell value per tree. After a few tests of a tree, the largest value that a row
+can still reach in that tree is known. A row is dropped when the sum of these bounds over the trees is below the score that is
+needed. The bounds are tightened in three steps, each of which sees fewer rows:
 
-1. **A few tests of each tree**, the same for all rows of a block. With the query fixed, |x - q| <= t, x + q <= t and so on
-   are all "x lies in an interval", so that a row can be a byte for each feature (its code on a grid) and a test a range of
-   codes. Where the code does not decide a test, both ways stay open. Values are bytes as well (levels, rounded up), so 32 or
-   more rows are compared by one instruction. The tests are gone through from the last to the first:
+1. **A few tests per tree**, the same for all rows of a block. With the query fixed, |x - q| <= t, x + q <= t and so on all mean
+   "x lies in an interval". So a row is stored as one byte per feature (its code on a grid), and a test as a range of codes. If
+   the code does not decide a test, both outcomes remain possible. Values are bytes as well (levels, rounded up), so that one
+   instruction compares 32 or more rows. The tests are evaluated from the last to the first:
 
-       levels of test r = greater of (levels of if_le[r] where x may be inside, levels of if_gt[r] where x may be outside)
+       levels of test r = maximum of (levels of if_le[r] where x may be inside, levels of if_gt[r] where x may be outside)
 
-2. **More tests of each tree**, in the same way, once enough rows of several blocks have passed the first step.
-3. **The walk down each tree**, from the values themselves. What comes out at the end is the score itself, summed tree by tree.
+2. **More tests per tree**, in the same way, once enough rows of several blocks have passed the first step.
+3. **The walk down each tree**, on the values themselves. Its result is the score itself, summed tree by tree.
 
-Which tests are asked in which step is decided by how some of the pairs answer them. A bound errs on the high side only, so no
-row is lost, and the result is that of scoring all rows.
+Which tests belong to which step is decided from their outcomes on some of the pairs. A bound is never too low, so no row is
+lost, and the result equals that of scoring all rows.
 """
 
 from typing import NamedTuple
@@ -27,8 +27,8 @@ from simtree._kernels.coordinates import (
     ABS_DIFF,
     COSINE,
     DOT,
-    GREATEST,
     MAX,
+    MAX_FLOAT,
     MIN,
     PRODUCT,
     SUM,
@@ -40,30 +40,30 @@ from simtree._kernels.coordinates import (
 )
 from simtree._kernels.route import Nodes, walk
 
-# Rows of a block. A column of codes, and the levels of the tests in use, stay in cache.
+# Rows per block: a column of codes and the levels of the tests in use stay in cache.
 WIDTH = 4096
-# Columns are a little longer, lest all of them begin at the same place of the cache.
+# Distance between columns, larger than WIDTH to avoid cache-set conflicts.
 STRIDE = WIDTH + 64
-# Loops over rows run over whole vectors: some rows behind the last one are computed in vain.
+# Loops over rows process a multiple of this: the results of rows behind the last one are ignored.
 VECTOR = 128
-# Values of cells as bytes.
+# The highest level: values of cells are rounded up to levels 0 to TOP, which fit into a byte.
 TOP = 255
-# The highest code; that of no row is one more, so a range of it alone is an empty range of codes.
+# The highest code; no row has the next one, so a range of NO_CODE alone is an empty range of codes.
 LAST_CODE, NO_CODE = 254, 255
-# Fewer rows than this skip the later steps on codes, which cost as much for one row as for a hundred.
-MANY = 64
-# Rows that are walked down the trees together.
-TOGETHER = 64
-# So many rows near the query are scored first, if twice the number wanted is not more.
-GUESSES = 100
-# When so few rows of a block are left, they wait for those of other blocks.
+# Fewer rows than this skip the later steps on codes, which cost the same for one row as for a hundred.
+MIN_CODED_ROWS = 64
+# Rows that are walked down the trees together, one tree after another.
+WALK_BATCH = 64
+# Minimum number of rows near the query that are scored first (or twice the number of results, if larger).
+MIN_GUESSES = 100
+# Once at most this many rows of a block are left, they wait for those of other blocks.
 FEW_LEFT = WIDTH // 8
 
 
 class Grid(NamedTuple):
-    """How numbers become codes, column by column: (x - low) * scale, from 0 to LAST_CODE.
+    """Linear map of values to codes, per column: (x - low) * scale, clipped to 0 to LAST_CODE.
 
-    Behind the columns of the points come the coordinates of the whole pair, whose codes are those of a row with one query.
+    The columns of the samples are followed by the pairwise coordinates, whose codes depend on the row and the query.
     """
 
     low: np.ndarray
@@ -71,11 +71,11 @@ class Grid(NamedTuple):
 
 
 class FirstTests(NamedTuple):
-    """Some first tests of each tree, fewer or more of them for each step; ``feature`` is a column of codes.
+    """The first tests of each tree, for each step; ``feature`` is a column of codes.
 
-    Those of tree t in step s are start[s, t] to start[s, t + 1]; the first one is where a pair begins. ``slot[r]`` is where the
-    levels of test r are put, ``if_le[r]`` and ``if_gt[r]`` are the slots where it finds those of its successors. Slots 0 to TOP
-    hold their own number.
+    Those of tree t in step s are start[s, t] to start[s, t + 1]; the first one is the root. ``slot[r]`` is the slot that the
+    levels of test r are written to, and ``if_le[r]`` and ``if_gt[r]`` are the slots of the levels of its successors. Slot v,
+    from 0 to TOP, holds the constant level v.
     """
 
     kind: np.ndarray
@@ -88,9 +88,9 @@ class FirstTests(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """All tests of all trees in one table, where each tree begins (an exit, if negative), and the values of exits.
+    """All tests of all trees in one table, the row at which each tree starts (an exit if negative), and the values of exits.
 
-    ``whole_kinds`` are the coordinates of the whole pair, over the first ``n_features`` columns of the points.
+    ``whole_kinds`` are the pairwise coordinates, over the first ``n_features`` columns of the samples.
     """
 
     nodes: Nodes
@@ -101,7 +101,7 @@ class Trees(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A cell of tree t at level v has a value of at most base[t] + v * step; ``margin`` is more than any error of rounding."""
+    """A cell of tree t at level v has a value of at most base[t] + v * step; ``margin`` exceeds all rounding errors."""
 
     base: np.ndarray
     step: float
@@ -109,7 +109,7 @@ class Levels(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Some rows of a gallery: their codes by feature, levels by tree, the sum of the levels, and their row numbers."""
+    """Some rows of a gallery: codes per feature, levels per tree, the sum of the levels, and row numbers."""
 
     codes: np.ndarray
     levels: np.ndarray
@@ -119,7 +119,7 @@ class Rows(NamedTuple):
 
 @kernel
 def fill_whole_of(a, b, trees, whole):
-    """OUT ``whole``: the coordinates of the whole pair of rows a and b."""
+    """Fill ``whole`` with the pairwise coordinates of rows a and b."""
     for k in range(trees.whole_kinds.shape[0]):
         whole[k] = whole_value(trees.whole_kinds[k], a, b, trees.n_features)
 
@@ -129,7 +129,7 @@ def fill_whole_of(a, b, trees, whole):
 
 @kernel
 def fill_reachable(nodes, values, best):
-    """OUT ``best[r]``: the greatest value that can be reached from row r of the table."""
+    """Fill ``best[r]`` with the largest value that can be reached from row r of the table."""
     for r in range(nodes.kind.shape[0] - 1, -1, -1):
         le, gt = nodes.if_le[r], nodes.if_gt[r]
         best[r] = max(best[le] if le >= 0 else values[-1 - le], best[gt] if gt >= 0 else values[-1 - gt])
@@ -137,7 +137,7 @@ def fill_reachable(nodes, values, best):
 
 @kernel
 def count_answers(queries, gallery, first, second, trees, n_le, n_gt):
-    """OUT ``n_le[r]``, ``n_gt[r]``: grow by the number of pairs that go from test r to one or to the other successor."""
+    """Add to ``n_le[r]`` and ``n_gt[r]`` the number of pairs that go from test r to each of its two successors."""
     nodes = trees.nodes
     whole = np.empty(trees.whole_kinds.shape[0])
     for p in range(first.shape[0]):
@@ -156,10 +156,10 @@ def count_answers(queries, gallery, first, second, trees, n_le, n_gt):
 
 @kernel
 def choose_tests(trees, reachable, n_le, n_gt, price, asked):
-    """OUT ``asked``: the tests that are worth their price, and so are those that lead to them.
+    """Fill ``asked`` with whether a test, and every test on the way to it, is worth its price.
 
-    From the last test to the first: the mean bound of the pairs that come to a test is what can be reached from it, or the
-    mean bound of its successors plus the price of the test shared by these pairs, whichever is lower.
+    From the last test to the first, the mean bound of the pairs that reach a test is the lower of two values: the largest value
+    that can be reached from it, and the mean bound of its successors plus the price of the test divided among these pairs.
     """
     nodes, values = trees.nodes, trees.values
     bound = reachable.copy()
@@ -182,20 +182,21 @@ def choose_tests(trees, reachable, n_le, n_gt, price, asked):
 
 @kernel
 def assign_slots(start, if_le, if_gt, slot):
-    """Number the slots of the tests of each tree: a slot is used again when all who need its levels have read them.
+    """Assign slots to the tests of each tree, reusing a slot once all tests that read its levels have done so.
 
-    IN ``if_le``, ``if_gt``: a later test, or -1 - level. OUT the same as slots, and ``slot``. Returns how many slots there are.
+    On input, ``if_le`` and ``if_gt`` hold a later test, or -1 - level; they are replaced by slots. Fill ``slot``, too, and
+    return the number of slots.
     """
     readers, free = np.zeros(slot.shape[0], dtype=np.int32), np.empty(slot.shape[0], dtype=np.int32)
     for successors in (if_le, if_gt):
         for s in successors:
             if s >= 0:
                 readers[s] += 1
-    most = TOP + 1
+    max_slots = TOP + 1
     for tree in range(start.shape[0] - 1):
         n_free, n_slots = 0, TOP + 1
         for r in range(start[tree + 1] - 1, start[tree] - 1, -1):
-            # Taken before those of the successors are given back: a loop that writes where it reads is slow.
+            # Taken before the slots of the successors are released: a loop that writes where it reads is slow.
             if n_free > 0:
                 n_free -= 1
                 slot[r] = free[n_free]
@@ -210,8 +211,8 @@ def assign_slots(start, if_le, if_gt, slot):
                     if readers[s] == 0:
                         free[n_free] = slot[s]
                         n_free += 1
-        most = max(most, n_slots)
-    return most
+        max_slots = max(max_slots, n_slots)
+    return max_slots
 
 
 # Codes -----------------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def assign_slots(start, if_le, if_gt, slot):
 
 @kernel
 def code_of(x, low, scale):
-    """The code of a number. It never falls when x rises, whatever is rounded: a range of x is a range of codes."""
+    """Return the code of a value; despite rounding it never decreases in x, so that a range of x is a range of codes."""
     at = (x - low) * scale
     at = at if at > 0.0 else 0.0
     return np.uint8(at if at < LAST_CODE else LAST_CODE)
@@ -227,7 +228,7 @@ def code_of(x, low, scale):
 
 @kernel
 def fill_codes(X, start, stop, grid, codes):
-    """OUT ``codes[f, i]``: code of feature f of row start + i of X."""
+    """Fill ``codes[f, i]`` with the code of feature f of row start + i of X."""
     of_row = np.empty(X.shape[1], dtype=np.uint8)
     for i in range(start, stop):
         for f in range(X.shape[1]):
@@ -238,10 +239,10 @@ def fill_codes(X, start, stop, grid, codes):
 
 @kernel
 def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
-    """OUT ``codes``: behind those of the columns, the codes of the whole pairs of the query and of rows start to stop of X.
+    """Fill the last rows of ``codes`` with the codes of the pairwise coordinates of the query and rows start to stop of X.
 
-    Sums are taken in whatever order is fast. Where the error that this makes might change the code, the value itself, as the
-    trees see it, is computed. ``sums`` is work space.
+    Sums are computed in the fastest order. Where the resulting rounding error might change the code, the exact value, as the
+    trees use it, is computed instead. ``sums`` is workspace.
     """
     n = trees.n_features
     n_columns = codes.shape[0] - trees.whole_kinds.shape[0]
@@ -255,7 +256,7 @@ def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
         for i in range(stop - start):
             norms = length * np.sqrt(square[i])
             value = whole_of_sum(kind, of_kind[i], norms)
-            # Away from overflow and underflow an error is a small part of this.
+            # Away from overflow and underflow, the error is a small fraction of this.
             size = 1.0 if kind == COSINE else norms if kind == DOT else value
             known = (2.0**-400 < norms < 2.0**400) if angular else of_kind[i] < 2.0**800
             error = (n + 4) * 2.0**-50 * size + 2.0**-500
@@ -268,12 +269,12 @@ def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
 
 @kernel
 def fill_ranges(query, tests, grid, ranges):
-    """OUT ``ranges[r]``: first code and length less one of the codes where test r may hold, and of those where it must."""
+    """Fill ``ranges[r]`` with the first code, and the number of codes minus one, where test r may hold and where it must."""
     for r in range(tests.kind.shape[0]):
         kind, f, t = tests.kind[r], tests.feature[r], tests.threshold[r]
         low, scale = grid.low[f], grid.scale[f]
         q = np.float64(query[f]) if f < query.shape[0] else 0.0
-        # More than the error of one subtraction here and one in the test.
+        # Exceeds the rounding error of one subtraction here and one in the test.
         slack = 2.0**-48 * (abs(q) + abs(t))
         may_first, may_last, must_first, must_last = 0, -1, 0, -1
         if kind == ABS_DIFF:
@@ -284,8 +285,8 @@ def fill_ranges(query, tests, grid, ranges):
         elif kind == SUM:
             may_last = int(code_of(t - q + slack, low, scale))
             must_last = int(code_of(t - q - slack, low, scale)) - 1
-        elif kind == PRODUCT and q != 0.0 and t < GREATEST:
-            # More than the error of the quotient here and of the product in the test, also where that is nearly zero.
+        elif kind == PRODUCT and q != 0.0 and t < MAX_FLOAT:
+            # Exceeds the rounding error of the quotient here and of the product in the test, also near zero.
             slack = 2.0**-48 * abs(t / q) + 2.0**-1050 / abs(q)
             if q > 0.0:
                 may_last = int(code_of(t / q + slack, low, scale))
@@ -297,7 +298,7 @@ def fill_ranges(query, tests, grid, ranges):
             may_last = must_last = LAST_CODE
         elif kind == PRODUCT or (kind == MAX and q > t):
             pass
-        else:  # the row's own number, or that of the whole pair, decides
+        else:  # decided by the value of the row, or by the pairwise coordinate
             may_last = int(code_of(t, low, scale))
             must_last = may_last - 1
         ranges[r, 0] = may_first if may_first <= may_last else NO_CODE
@@ -311,7 +312,7 @@ def fill_ranges(query, tests, grid, ranges):
 
 @kernel
 def fill_levels(codes, at, n, tests, step, tree, ranges, slots):
-    """The highest level that n rows, from place ``at`` of their codes on, can reach in a tree; returns the slot with them."""
+    """Compute the highest level that each of n rows, from position ``at``, can reach in a tree, and return the slot."""
     for r in range(tests.start[step, tree + 1] - 1, tests.start[step, tree] - 1, -1):
         le, gt, slot = tests.if_le[r], tests.if_gt[r], tests.slot[r]
         may_first, may_more, must_first, must_more = ranges[r, 0], ranges[r, 1], ranges[r, 2], ranges[r, 3]
@@ -326,9 +327,9 @@ def fill_levels(codes, at, n, tests, step, tree, ranges, slots):
 
 @kernel
 def move_rows(rows, at, n, need, to, place):
-    """Copy those of n rows, from place ``at`` on, whose bound is at least ``need`` to ``place`` of ``to``; returns how many.
+    """Copy those of n rows, from position ``at``, whose bound is at least ``need`` to ``place`` of ``to``; return the number.
 
-    ``to`` may be the same rows, if no row moves back.
+    ``to`` may be the same rows if no row moves to a later position.
     """
     chosen = np.empty(n + 1, dtype=np.uint32)
     n_chosen = 0
@@ -348,10 +349,10 @@ def move_rows(rows, at, n, need, to, place):
 
 @kernel
 def drop_rows(rows, at, n, tests, step, ranges, need, few_left, slots, to, place, work):
-    """Sharpen the bounds of n rows, from place ``at`` on, tree by tree; those that stay at ``need`` go to ``place`` of ``to``.
+    """Tighten the bounds of n rows, from position ``at``, tree by tree; copy those still at ``need`` to ``place`` of ``to``.
 
-    They move as soon as three of four are dropped, and at the end, which comes early if no more than ``few_left`` are left.
-    Returns how many there are. ``work[0]`` grows by the number of tests asked of rows.
+    Rows are copied whenever three quarters have been dropped, and at the end, which comes early if at most ``few_left`` are
+    left. Return the number of rows left, and add the number of tests evaluated to ``work[0]``.
     """
     for tree in range(tests.start.shape[1] - 1):
         n_tests = tests.start[step, tree + 1] - tests.start[step, tree]
@@ -377,15 +378,15 @@ def drop_rows(rows, at, n, tests, step, ranges, need, few_left, slots, to, place
 
 
 @kernel
-def least_bound(needed, n_trees, levels):
-    """The least sum of levels with which a row may have the score that is needed."""
+def min_bound(needed, n_trees, levels):
+    """Return the minimum sum of levels with which a row may have the score that is needed."""
     units = (needed * n_trees - levels.margin - levels.base.sum()) / levels.step
     return np.int32(min(max(np.floor(units), 0.0), 2.0**31 - 1.0))
 
 
 @kernel
 def insert_best(score, row, scores, rows):
-    """Put a row into its place among the best, a higher score first and then a smaller number; the last one falls out."""
+    """Insert a row among the best, by decreasing score and then by increasing row number, and drop the last one."""
     at = scores.shape[0]
     while at > 0 and (rows[at - 1] < 0 or scores[at - 1] < score or (scores[at - 1] == score and rows[at - 1] > row)):
         at -= 1
@@ -397,7 +398,7 @@ def insert_best(score, row, scores, rows):
 
 @kernel
 def fill_distances(codes, of_query, distance):
-    """OUT ``distance[i]``: sum over features of the difference of codes, of at most 257 features so that 16 bits hold it."""
+    """Fill ``distance[i]`` with the sum of absolute code differences over at most 257 features, which fits into 16 bits."""
     distance[:] = 0
     for f in range(0, codes.shape[0], 1 + codes.shape[0] // 258):
         column, code = codes[f], of_query[f]
@@ -408,19 +409,19 @@ def fill_distances(codes, of_query, distance):
 
 @kernel
 def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best, work):
-    """Walk n rows, from place ``at`` on, the most promising first, and keep the best; returns the score that is needed then.
+    """Score n rows, from position ``at``, in the order of their bounds, keep the best, and return the score needed afterwards.
 
-    Some rows go down one tree before the next, so that the tree stays in cache. ``work[1]`` grows by the number of trees that
-    rows were walked down.
+    Rows are walked in batches down one tree after another, so that the tree stays in cache. Add the number of walks to
+    ``work[1]``.
     """
     n_trees = trees.root.shape[0]
     order = np.argsort(-rows.bound[at : at + n])
-    left, total, rest = np.empty(TOGETHER, dtype=np.int64), np.empty(TOGETHER), np.empty(TOGETHER)
-    whole = np.empty((TOGETHER, trees.whole_kinds.shape[0]))
-    for first in range(0, n, TOGETHER):
+    left, total, rest = np.empty(WALK_BATCH, dtype=np.int64), np.empty(WALK_BATCH), np.empty(WALK_BATCH)
+    whole = np.empty((WALK_BATCH, trees.whole_kinds.shape[0]))
+    for first in range(0, n, WALK_BATCH):
         enough = needed * n_trees - levels.margin
         n_left = 0
-        for i in order[first : first + TOGETHER]:
+        for i in order[first : first + WALK_BATCH]:
             left[n_left] = at + i
             total[n_left], rest[n_left] = 0.0, np.float64(rows.bound[at + i]) * levels.step + levels.base.sum()
             fill_whole_of(query, gallery[rows.row[at + i]], trees, whole[n_left])
@@ -444,8 +445,8 @@ def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best,
 
 @kernel
 def score_of_guess(query, gallery, start, n, codes, grid, trees, levels, needed, k, work):
-    """The k-th best score of some rows near the query, or ``needed`` if that is more: a lower one is of no use."""
-    n_guess = min(n, max(2 * k, GUESSES))
+    """Return the k-th best score of some rows near the query, or ``needed`` if that is larger; lower scores are of no use."""
+    n_guess = min(n, max(2 * k, MIN_GUESSES))
     near, nearest_rows = np.full(n_guess, -np.inf), np.full(n_guess, -1, dtype=np.int64)
     of_query = np.empty(trees.n_features, dtype=np.uint8)
     for f in range(trees.n_features):
@@ -469,10 +470,10 @@ def score_of_guess(query, gallery, start, n, codes, grid, trees, levels, needed,
 
 @kernel
 def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slots, needed, scores, best, work):
-    """The best of rows ``start`` to ``stop`` of a gallery for each query.
+    """Search rows ``start`` to ``stop`` of a gallery for the best rows of each query.
 
-    IN OUT ``needed``: the score below which a row is of no use. OUT ``scores``, ``best``: the best rows of each query; they
-    begin as -inf and -1. ``work`` grows by the number of tests asked of rows, and of trees that rows were walked down.
+    Update ``needed``, the score below which a row is of no use, and ``scores`` and ``best``, the best rows of each query, which
+    are -inf and -1 at first. Add to ``work`` the number of tests evaluated on codes and the number of walks down a tree.
     """
     n_queries, n_columns, n_trees = queries.shape[0], grid.low.shape[0], trees.root.shape[0]
     slots = np.empty((n_slots, STRIDE), dtype=np.uint8)
@@ -489,8 +490,8 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
     for q in range(n_queries):
         k = scores.shape[1]
         needed[q] = score_of_guess(queries[q], gallery, start, stop - start, codes, grid, trees, levels, needed[q], k, work)
-    # Rows that passed the first step wait, for each query, until they are as many as a block, with room for one more block.
-    waiting = room_for_rows(n_queries, n_columns, n_trees, 2 * STRIDE)
+    # Rows that passed the first step wait, per query, until they fill a block; there is room for one more block.
+    waiting = allocate_rows(n_queries, n_columns, n_trees, 2 * STRIDE)
     n_waiting = np.zeros(n_queries, dtype=np.int64)
     levels_of_block = np.empty((n_trees, STRIDE), dtype=np.uint8)
     sums = np.empty((4, WIDTH))
@@ -507,23 +508,23 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
-            need = least_bound(needed[q], n_trees, levels)
+            need = min_bound(needed[q], n_trees, levels)
             at = n_waiting[q]
             n_waiting[q] += drop_rows(block, 0, n_block, tests, 0, ranges[q], need, FEW_LEFT, slots, kept, at, work)
             while n_waiting[q] >= WIDTH or (n_waiting[q] > 0 and begin + WIDTH >= stop):
                 n = min(n_waiting[q], WIDTH)
                 n_waiting[q] -= n
                 at = n_waiting[q]
-                need = least_bound(needed[q], n_trees, levels)
+                need = min_bound(needed[q], n_trees, levels)
                 for step in range(1, tests.start.shape[0]):
-                    if n >= MANY:
+                    if n >= MIN_CODED_ROWS:
                         n = drop_rows(kept, at, n, tests, step, ranges[q], need, 0, slots, kept, at, work)
                 needed[q] = score_rows(queries[q], gallery, kept, at, n, trees, levels, needed[q], scores[q], best[q], work)
 
 
 @kernel
-def room_for_rows(n_queries, n_columns, n_trees, size):
-    """Room for rows of each query. Codes begin as zeros: whole vectors are read, also behind the last row."""
+def allocate_rows(n_queries, n_columns, n_trees, size):
+    """Allocate rows for each query. Codes are initialised because they are also read behind the last row."""
     return Rows(
         np.zeros((n_queries, n_columns, size), dtype=np.uint8),
         np.empty((n_queries, n_trees, size), dtype=np.uint8),

@@ -1,15 +1,17 @@
-"""Pairs from their numbers. Points are sorted by class; ``starts[k]`` is where class k begins and ``starts[-1]`` is n.
+"""Enumeration of same and different pairs by number.
 
-A kind of pairs is numbered class by class: class k owns the numbers from ``offsets[k]`` on, each of its points followed by all
-its possible partners. A number drawn uniformly is then a pair drawn uniformly, exactly, whatever the class sizes.
+Samples are sorted by label: those with label k start at ``starts[k]`` in ``order``, and ``starts[-1]`` is the number of
+samples. Same pairs, and different pairs, are numbered label by label: the numbers of label k start at ``offsets[k]``, and each
+of its samples is combined with all of its possible partners. A uniformly random number is therefore a uniformly random pair,
+for any numbers of samples per label.
 """
 
 from simtree._kernels.compilation import kernel
 
 
 @kernel
-def find_class(offsets, number):
-    """The class k with ``offsets[k] <= number < offsets[k + 1]``."""
+def find_label(offsets, number):
+    """Return the label k with ``offsets[k] <= number < offsets[k + 1]``."""
     low = 0
     high = offsets.shape[0] - 1
     while high - low > 1:
@@ -23,36 +25,36 @@ def find_class(offsets, number):
 
 @kernel
 def fill_same_pairs(numbers, offsets, starts, order, first, second):
-    """OUT ``first``, ``second``: ordered pairs of two different points of one class."""
+    """Fill ``first`` and ``second`` with ordered pairs of two distinct samples that share their label."""
     for p in range(numbers.shape[0]):
-        k = find_class(offsets, numbers[p])
+        k = find_label(offsets, numbers[p])
         start = starts[k]
         n_partners = starts[k + 1] - start - 1
-        point, partner = divmod(numbers[p] - offsets[k], n_partners)
-        if partner >= point:
+        sample, partner = divmod(numbers[p] - offsets[k], n_partners)
+        if partner >= sample:
             partner += 1
-        first[p] = order[start + point]
+        first[p] = order[start + sample]
         second[p] = order[start + partner]
 
 
 @kernel
 def fill_different_pairs(numbers, offsets, starts, order, first, second):
-    """OUT ``first``, ``second``: ordered pairs of a point of class k and a point outside class k."""
+    """Fill ``first`` and ``second`` with ordered pairs of a sample with label k and a sample with another label."""
     n = starts[-1]
     for p in range(numbers.shape[0]):
-        k = find_class(offsets, numbers[p])
+        k = find_label(offsets, numbers[p])
         start = starts[k]
         size = starts[k + 1] - start
-        point, partner = divmod(numbers[p] - offsets[k], n - size)
+        sample, partner = divmod(numbers[p] - offsets[k], n - size)
         if partner >= start:
             partner += size
-        first[p] = order[start + point]
+        first[p] = order[start + sample]
         second[p] = order[partner]
 
 
 @kernel
 def fill_all_same_pairs(starts, order, first, second):
-    """OUT ``first``, ``second``: each unordered pair of two points of one class, once."""
+    """Fill ``first`` and ``second`` with every unordered pair of samples that share their label, once each."""
     p = 0
     for k in range(starts.shape[0] - 1):
         for i in range(starts[k], starts[k + 1]):
@@ -64,7 +66,7 @@ def fill_all_same_pairs(starts, order, first, second):
 
 @kernel
 def fill_all_different_pairs(starts, order, first, second):
-    """OUT ``first``, ``second``: each unordered pair of two points of different classes, once."""
+    """Fill ``first`` and ``second`` with every unordered pair of samples with different labels, once each."""
     p = 0
     for k in range(starts.shape[0] - 1):
         for i in range(starts[k], starts[k + 1]):

@@ -1,8 +1,8 @@
-"""Walking points down classification trees and adding up the class shares of the leaves they reach.
+"""Routing of samples through classification trees, summing the class shares of the leaves they reach.
 
-Row r of the table asks whether feature[r] of a point is at most threshold[r], and goes on with row if_le[r] or if_gt[r]. A
-negative number -1 - e ends the walk at leaf e, whose classes and shares are the entries leaf_start[e] to leaf_start[e + 1] of
-leaf_class and leaf_share: most leaves hold one class only, so classes with no share take no room.
+Row r of the table tests whether feature[r] of a sample is at most threshold[r], and continues with row if_le[r] or if_gt[r]. A
+negative number -1 - e ends at leaf e, whose classes and shares are the entries leaf_start[e] to leaf_start[e + 1] of leaf_class
+and leaf_share. This storage is sparse because most leaves hold one class only.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from simtree._kernels.compilation import kernel
 
 
 class ClassTrees(NamedTuple):
-    """The columns of one table for all trees; ``root`` has the row (or the leaf) at which each tree begins."""
+    """Columns of one table for all trees; ``root`` holds the row (or the leaf) at which each tree starts."""
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -27,7 +27,7 @@ class ClassTrees(NamedTuple):
 
 @kernel
 def add_class_shares(X, rows, trees, total):
-    """OUT ``total[p]``: grows by the class shares of the leaf that row ``rows[p]`` of X reaches, tree after tree."""
+    """Add to ``total[p]`` the class shares of the leaf that row ``rows[p]`` of X reaches in each tree."""
     for t in range(trees.root.shape[0]):
         for p in range(rows.shape[0]):
             i = rows[p]

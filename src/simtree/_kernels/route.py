@@ -1,8 +1,8 @@
-"""Walking pairs down a flat table of tests.
+"""Routing of pairs through a flat table of tests.
 
-Row r of the table asks whether coordinate (kind[r], feature[r]) of a pair is at most threshold[r], and goes on with row
+Row r of the table tests whether coordinate (kind[r], feature[r]) of a pair is at most threshold[r], and continues with row
 if_le[r] or if_gt[r]. A negative number -1 - e ends the walk at exit e. Rows may share successors (the table is a DAG), and each
-successor has a larger number than its row, so each walk ends.
+successor has a larger row number, so every walk terminates.
 """
 
 from typing import NamedTuple
@@ -12,12 +12,12 @@ import numpy as np
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import pair_value
 
-# About how many tests a pair meets in a deep tree.
-ROWS_OF_A_WALK = 32
+# Approximate number of tests on the path of a pair in a deep tree.
+TESTS_PER_WALK = 32
 
 
 class Nodes(NamedTuple):
-    """The columns of a table of tests. (Defined here because compiled code is cached with the names of its argument types.)"""
+    """Columns of a table of tests, defined here because compiled code is cached under the names of its argument types."""
 
     kind: np.ndarray
     feature: np.ndarray
@@ -28,7 +28,7 @@ class Nodes(NamedTuple):
 
 @kernel
 def walk(a, b, whole, nodes, at):
-    """The exit that the pair of rows a and b reaches from row ``at`` (itself an exit if negative)."""
+    """Return the exit that the pair of samples a and b reaches from row ``at`` (itself an exit if negative)."""
     while at >= 0:
         value = pair_value(nodes.kind[at], nodes.feature[at], a, b, whole)
         at = nodes.if_le[at] if value <= nodes.threshold[at] else nodes.if_gt[at]
@@ -37,16 +37,16 @@ def walk(a, b, whole, nodes, at):
 
 @kernel
 def route_pairs(A, B, first, second, whole, nodes, entry, exits):
-    """OUT ``exits[p]``: the exit that pair p reaches from row ``entry``."""
+    """Fill ``exits[p]`` with the exit that pair p reaches from row ``entry``."""
     for p in range(first.shape[0]):
         exits[p] = walk(A[first[p]], B[second[p]], whole[p], nodes, entry)
 
 
 @kernel
 def add_exit_values(A, B, first, second, whole, nodes, values, total):
-    """OUT ``total[p]``: grows by the value of the exit that pair p reaches from row 0."""
-    # A sweep looks at all rows of the table, a walk at those that the pair meets.
-    if first.shape[0] * ROWS_OF_A_WALK < nodes.kind.shape[0]:
+    """Add to ``total[p]`` the value of the exit that pair p reaches from row 0."""
+    # A sweep visits every row of the table, a walk only those on the path of the pair.
+    if first.shape[0] * TESTS_PER_WALK < nodes.kind.shape[0]:
         for p in range(first.shape[0]):
             total[p] += values[walk(A[first[p]], B[second[p]], whole[p], nodes, 0)]
     else:
@@ -55,11 +55,11 @@ def add_exit_values(A, B, first, second, whole, nodes, values, total):
 
 @kernel
 def _sweep(A, B, first, second, whole, nodes, values, total):
-    """The same, row of the table by row: each row sends the pairs that came to it on to one of two lists.
+    """Add exit values as `add_exit_values` does, row by row: each row distributes its pairs over the lists of its successors.
 
-    A walk waits for memory at each test to learn where the next one is; here the pairs of a row do not wait for one another.
-    The lists are chains: ``last[r]`` is the pair that came last to row r, or to exit r - n_rows, and ``before[p]`` the one
-    that came there before pair p.
+    A walk stalls on memory at each test to find the next one; in a sweep, the pairs of a row do not depend on one another.
+    The lists are linked: ``last[r]`` is the last pair that reached row r (or exit r - n_rows), and ``before[p]`` is the pair
+    that reached the same row before pair p.
     """
     n_rows = nodes.kind.shape[0]
     last = np.full(n_rows + values.shape[0], -1, dtype=np.int32)
@@ -73,17 +73,17 @@ def _sweep(A, B, first, second, whole, nodes, values, total):
         le, gt = nodes.if_le[row], nodes.if_gt[row]
         le = le if le >= 0 else n_rows - 1 - le
         gt = gt if gt >= 0 else n_rows - 1 - gt
-        if le == gt:  # one list, not two copies of it
+        if le == gt:  # both successors share one list
             threshold = np.inf
         last_le, last_gt = last[le], last[gt]
         while p >= 0:
-            following = before[p]
+            previous = before[p]
             above = pair_value(kind, f, A[first[p]], B[second[p]], whole[p]) > threshold
-            # Choices without jumps: which way a pair goes cannot be foreseen.
+            # Selections instead of branches, which would be mispredicted.
             before[p] = last_gt if above else last_le
             last_gt = p if above else last_gt
             last_le = last_le if above else p
-            p = following
+            p = previous
         last[gt] = last_gt
         last[le] = last_le
     for e in range(values.shape[0]):

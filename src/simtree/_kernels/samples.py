@@ -1,7 +1,7 @@
-"""Features of points: products with a matrix, bumps around landmarks, waves along directions.
+"""Transformed features of samples: matrix products, RBF features around landmarks, random Fourier features.
 
-Each number is summed over the features of its point in their order, whatever else is computed with it. A matrix product of BLAS
-gives other last bits for one row than for a thousand; here a point's features depend on the point alone, bit for bit.
+Each value is summed over the features of its sample in a fixed order. A BLAS matrix product may round differently for one row
+than for a thousand; here the transformed features of a sample depend on that sample alone, bit for bit.
 """
 
 import math
@@ -10,19 +10,19 @@ import numpy as np
 
 from simtree._kernels.compilation import kernel
 
-# Columns worked on at one time: four rows of them stay in the first cache.
+# Columns processed at a time: four rows of this width fit into the L1 cache.
 WIDTH = 512
 
 
 @kernel
 def fill_products(X, matrix, out):
-    """OUT ``out[i, j]``: row i of X times column j of the matrix."""
+    """Fill ``out[i, j]`` with the product of row i of X and column j of the matrix."""
     n, m = X.shape[0], matrix.shape[1]
     out[:, :] = 0.0
     for start in range(0, m, WIDTH):
         stop = min(m, start + WIDTH)
         i = 0
-        while i + 4 <= n:  # four rows share each column that is fetched
+        while i + 4 <= n:  # four rows share each load of a column
             a, b, c, d = out[i, start:stop], out[i + 1, start:stop], out[i + 2, start:stop], out[i + 3, start:stop]
             for k in range(X.shape[1]):
                 column = matrix[k, start:stop]
@@ -45,7 +45,7 @@ def fill_products(X, matrix, out):
 
 @kernel
 def fill_bumps(X, landmarks, gamma, out):
-    """OUT ``out[i, j]``: exp(-gamma * squared distance of row i of X to column j of the landmarks)."""
+    """Fill ``out[i, j]`` with exp(-gamma * squared distance of row i of X to column j of the landmarks)."""
     n, m = X.shape[0], landmarks.shape[1]
     out[:, :] = 0.0
     for start in range(0, m, WIDTH):
@@ -77,7 +77,7 @@ def fill_bumps(X, landmarks, gamma, out):
 
 @kernel
 def fill_waves(X, directions, phases, out):
-    """OUT ``out[i, j]``: sqrt(2 / m) * cos(row i of X times column j of the m directions + phase j)."""
+    """Fill ``out[i, j]`` with sqrt(2 / m) * cos(row i of X times column j of the m directions + phase j)."""
     fill_products(X, directions, out)
     scale = math.sqrt(2.0 / directions.shape[1])
     for i in range(out.shape[0]):

@@ -1,9 +1,9 @@
-"""The best cut of one node: which column of the codes, and up to which code, in the sense of a criterion.
+"""Search for the best cut of a node under a criterion: a column of the codes, and the largest code that goes left.
 
-Three ways to the same answer. `search_histogram` counts codes and scans the bins, for nodes with many pairs. `search_compare`
-compares each pair with each other pair, all columns at once, for nodes with few pairs, where clearing and scanning 255 bins
-costs more than the pairs do. `search_sorted` sorts, for codes too wide for a histogram. Among equal scores the lowest column
-wins, then the lowest code.
+Three algorithms give the same result. `search_histogram` counts codes and scans the bins, for nodes with many pairs.
+`search_compare` compares each pair with every other pair, all columns at once, for nodes with so few pairs that clearing and
+scanning 255 bins would cost more. `search_sorted` sorts, for codes too wide for a histogram. Ties go to the lowest column, then
+to the lowest code.
 """
 
 from typing import NamedTuple
@@ -16,13 +16,13 @@ GINI = 0
 ENTROPY = 1
 AUC = 2
 
-# Two counts in one word: same pairs above, different pairs below.
+# Two counts packed into one integer: same pairs in the upper half, different pairs in the lower half.
 ONE_SAME = 1 << 32
 LOW_HALF = ONE_SAME - 1
 
 
 class Rule(NamedTuple):
-    """What a cut is judged by: constant over the nodes of one cell."""
+    """Criterion, minimum leaf size and weights of a search, constant over the nodes of one cell."""
 
     criterion: int
     min_leaf: int
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best cut so far of each column (work space of a search)."""
+    """Best cut of each column so far (workspace of a search)."""
 
     score: np.ndarray
     code: np.ndarray
@@ -42,7 +42,7 @@ class Best(NamedTuple):
 
 @kernel
 def entropy(a, b):
-    """Entropy of the two weights a and b, times their sum."""
+    """Return the entropy of the weights a and b, times their sum."""
     result = 0.0
     if a > 0.0:
         result -= a * np.log(a / (a + b))
@@ -53,7 +53,9 @@ def entropy(a, b):
 
 @kernel
 def score_trials(rule, node_same, node_different, best, n_columns):
-    """OUT ``best.trial[c]``: impurity decrease if ``left_same[c]`` and ``left_different[c]`` pairs go left; -1 if not allowed.
+    """Fill ``best.trial[c]`` with the impurity decrease if ``left_same[c]`` and ``left_different[c]`` pairs go left.
+
+    It is -1 if a child would have fewer than ``rule.min_leaf`` pairs.
 
     With a, b the weights of the same and different pairs of a node, t = a + b and d = a - b, the weighted Gini impurity is
     t/2 - d^2/(2t), and a split into left and right lowers it by (d_left t - d t_left)^2 / (2 t t_left t_right).
@@ -62,8 +64,8 @@ def score_trials(rule, node_same, node_different, best, n_columns):
     wd = rule.weight_different
     total = ws * node_same + wd * node_different
     balance = ws * node_same - wd * node_different
-    least = rule.min_leaf
-    most = node_same + node_different - rule.min_leaf
+    min_left = rule.min_leaf
+    max_left = node_same + node_different - rule.min_leaf
     if rule.criterion == GINI:
         twice = 2.0 * total
         for c in range(n_columns):
@@ -73,20 +75,20 @@ def score_trials(rule, node_same, node_different, best, n_columns):
             u = (a - b) * total - balance * left
             n_left = best.left_same[c] + best.left_different[c]
             score = u * u / (twice * left * (total - left))
-            best.trial[c] = score if (n_left >= least) & (n_left <= most) else -1.0
+            best.trial[c] = score if (n_left >= min_left) & (n_left <= max_left) else -1.0
     elif rule.criterion == AUC:
         base = max(balance, 0.0)
         for c in range(n_columns):
             d = ws * best.left_same[c] - wd * best.left_different[c]
             n_left = best.left_same[c] + best.left_different[c]
             score = max(d, 0.0) + max(balance - d, 0.0) - base
-            best.trial[c] = score if (n_left >= least) & (n_left <= most) else -1.0
+            best.trial[c] = score if (n_left >= min_left) & (n_left <= max_left) else -1.0
     else:
         base = entropy(ws * node_same, wd * node_different)
         for c in range(n_columns):
             n_left = best.left_same[c] + best.left_different[c]
             best.trial[c] = -1.0
-            if n_left >= least and n_left <= most:
+            if n_left >= min_left and n_left <= max_left:
                 a = ws * best.left_same[c]
                 b = wd * best.left_different[c]
                 best.trial[c] = base - entropy(a, b) - entropy(ws * node_same - a, wd * node_different - b)
@@ -94,7 +96,7 @@ def score_trials(rule, node_same, node_different, best, n_columns):
 
 @kernel
 def winner(best, n_columns):
-    """The column with the highest score, the lowest such column if several."""
+    """Return the column with the highest score, the lowest one on ties."""
     at = 0
     for c in range(1, n_columns):
         if best.score[c] > best.score[at]:
@@ -104,14 +106,14 @@ def winner(best, n_columns):
 
 @kernel
 def count_codes(codes, same, rows, columns, histogram):
-    """OUT ``histogram[code, k]``: how many of the rows have that code in column ``columns[k]``, both kinds in one word."""
+    """Fill ``histogram[code, k]`` with the packed counts of the rows that have this code in column ``columns[k]``."""
     n_columns = columns.shape[0]
     histogram[:, :n_columns] = 0
     every_column = n_columns == codes.shape[1]
     for r in range(rows.shape[0]):
         p = rows[r]
         one = ONE_SAME if same[p] else 1
-        if every_column:  # no need to look up the number of a column
+        if every_column:  # avoids the lookup of the column number
             for k in range(n_columns):
                 histogram[codes[p, k], k] += one
         else:
@@ -121,13 +123,13 @@ def count_codes(codes, same, rows, columns, histogram):
 
 @kernel
 def count_segment(codes, same, start, stop, columns, histogram):
-    """OUT ``histogram``: as `count_codes` for the rows from start to stop."""
+    """Fill ``histogram`` as `count_codes` does, for rows start to stop."""
     count_codes(codes, same, np.arange(start, stop), columns, histogram)
 
 
 @kernel
 def search_histogram(histogram, rule, node_same, node_different, n_columns, best):
-    """The winning column (best holds its code); the bins of all columns are scanned side by side, so the loops vectorise."""
+    """Return the best column (``best`` holds its code); all columns are scanned in step, so that the loops vectorise."""
     best.score[:n_columns] = -1.0
     counts = np.zeros(n_columns, np.int64)
     for code in range(histogram.shape[0] - 1):
@@ -145,10 +147,10 @@ def search_histogram(histogram, rule, node_same, node_different, n_columns, best
 
 @kernel
 def search_compare(codes, same, rows, columns, rule, node_same, node_different, best):
-    """The winning column (best holds its code); each pair in turn is the last one to go left.
+    """Return the best column (``best`` holds its code), trying the code of each pair as the cut.
 
-    ``block`` holds the codes of the rows, same pairs first, so that each inner loop adds up one byte a column: a machine
-    instruction compares dozens of columns at once. At most 255 rows, so that a count fits a byte.
+    ``block`` holds the codes of the rows, same pairs first, so that each inner loop adds one byte per column and one machine
+    instruction compares dozens of columns. At most 255 rows are allowed, so that a count fits into a byte.
     """
     n_rows = rows.shape[0]
     n_columns = columns.shape[0]
@@ -193,7 +195,7 @@ def search_compare(codes, same, rows, columns, rule, node_same, node_different, 
 
 @kernel
 def search_sorted(codes, same, rows, columns, rule, node_same, node_different, best):
-    """The winning column (best holds its code); for codes of any width."""
+    """Return the best column (``best`` holds its code), for codes of any width."""
     n_rows = rows.shape[0]
     keys = np.empty(n_rows, np.int64)
     for k in range(columns.shape[0]):

@@ -1,4 +1,4 @@
-"""The pairs of a cell lie next to one another: a segment of the arrays of the tree being grown.
+"""Partition of the pairs of a cell, which are a contiguous segment of the arrays of a growing tree.
 
 before   [ . . . | o i i o o i i | . . . ]        i inside, o outside
 after    [ . . . | i i i i | o o o | . . . ]
@@ -9,9 +9,9 @@ from simtree._kernels.compilation import kernel
 
 @kernel
 def partition_segment(codes, first, second, same, start, stop, inside):
-    """Bring the pairs of [start, stop) that are inside to its front, in place; return where the outside ones begin.
+    """Move the inside pairs of [start, stop) to the front, in place, and return where the outside pairs start.
 
-    ``inside`` has one entry a pair of the segment and is permuted with it.
+    ``inside`` has one entry per pair of the segment and is permuted with it.
     """
     low = start
     high = stop - 1

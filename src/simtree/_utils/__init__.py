@@ -1,1 +1,1 @@
-"""Helpers that know nothing of pairs: checks of parameters, files, threads, folds, progress."""
+"""General helpers: validation of parameters, files, threads, folds and progress."""

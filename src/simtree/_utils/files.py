@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files: a file is either written completely or left unchanged."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def disk_full(file: Path | str, error: OSError) -> OSError:
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and move it into place; folders are made as needed."""
+    """Write a file under a temporary name and move it into place, creating its folder if needed."""
     with opened_atomically(file) as unfinished:
         unfinished.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def opened_atomically(file: Path) -> Iterator[BinaryIO]:
-    """The same for what is written bit by bit: if that ends in an error, the file stays what it was."""
+    """Open a file for writing in several steps; if an error occurs, the existing file is left unchanged."""
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder; give the name of a file.")
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 def assign_folds(
     n: int, n_folds: int, rng: np.random.Generator, classes: NDArray[np.integer[Any]] | None = None
 ) -> NDArray[np.int64]:
-    """A random fold for each of n things, all folds of about equal size; so is the share of each class, if classes are given.
+    """Return a random fold for each of n samples (or identities).
+
+    All folds have about the same size and, if classes are given, about the same number of samples of each class.
 
     Examples
     --------

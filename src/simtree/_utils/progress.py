@@ -1,4 +1,4 @@
-"""Progress of long work: scikit-learn's callbacks where they exist, and a bar on the terminal for ``verbose=1``."""
+"""Progress reports: scikit-learn's callbacks where they exist, and a progress bar on the terminal for ``verbose=1``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ try:
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's."""
+        """Stand-in for the class of scikit-learn."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Stands in for scikit-learn's."""
+        """Return the method unchanged, in place of scikit-learn's decorator."""
         return method
 
 
@@ -28,7 +28,7 @@ _WATCHER: ContextVar[Callable[[int], None]] = ContextVar("simtree_pairs_watcher"
 
 @contextmanager
 def watched_pairs(tell: Callable[[int], None]) -> Iterator[None]:
-    """Inside this context ``tell`` hears of each block of pairs that was scored, and how many they are.
+    """Call ``tell`` with the number of pairs of each block that is scored inside this context.
 
     Examples
     --------
@@ -46,25 +46,33 @@ def watched_pairs(tell: Callable[[int], None]) -> Iterator[None]:
 
 
 def pairs_watcher() -> Callable[[int], None]:
-    """Who is to be told of scored pairs; ask in the thread that was called, for those at work do not know."""
+    """Return the function to call with the number of scored pairs.
+
+    Call this in the thread of the caller: worker threads do not inherit the context variable.
+    """
     return _WATCHER.get()
 
 
 def reported(steps: Iterable[T], estimator: Any, *, n_steps: int, what: str, verbose: int) -> Iterator[T]:
-    """The steps, each told to the callbacks of the estimator and to whoever watches.
+    """Yield the steps, and report each of them to the callbacks of the estimator and on the terminal.
 
     Parameters
     ----------
     steps : iterable
-        Results of the steps, in order, as they come.
-    estimator : estimator
-        Its callbacks are told.
+        Results of the steps, as they become available.
+    estimator : estimator or None
+        Estimator whose callbacks are called.
     n_steps : int
-        How many steps there will be.
+        Number of steps.
     what : str
-        Name of the work.
+        Description of the work.
     verbose : int
-        0 shows nothing. From 1 on a bar is shown on a terminal (with rich, if it is installed), or some lines elsewhere.
+        0 shows nothing; from 1 on, a progress bar is shown on a terminal (if rich is installed), or about ten lines otherwise.
+
+    Yields
+    ------
+    object
+        The results of the steps.
     """
     context = estimator._init_callback_context(max_subtasks=n_steps) if hasattr(estimator, "_init_callback_context") else None
     if context is not None:

@@ -1,4 +1,4 @@
-"""Short work in threads: joblib looks for results every 10 ms, which is longer than many a part takes."""
+"""Threads for short tasks: joblib polls for results every 10 ms, which is longer than many of our tasks take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_threads(work: Callable[[T], None], parts: Sequence[T], n_jobs: int | None) -> None:
-    """Call ``work`` for each part, as many at a time as joblib would; the first exception ends it and is raised.
+    """Call ``work`` on each part in ``n_jobs`` threads, with joblib's meaning of ``n_jobs``, and raise the first exception.
 
     Examples
     --------

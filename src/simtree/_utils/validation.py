@@ -1,4 +1,4 @@
-"""Checks of parameters: each error is one sentence with the parameter, its value and the remedy."""
+"""Validation of parameters: each error is one sentence with the parameter, its value and the remedy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Value as an int if it is a whole number in [low, high]."""
+    """Return the value as an int if it is an integer in [low, high]."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is not a whole number; give an int {_range(low, high)}.")
+        raise TypeError(f"{name}={value!r} is not an integer; give an int {_range(low, high)}.")
     number = int(value)
     if number < low or (high is not None and number > high):
         raise ValueError(f"{name}={value!r} is out of range; give an int {_range(low, high)}.")
@@ -21,7 +21,7 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None) -> i
 
 
 def check_real(name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> float:
-    """Value as a float if it is a number between low and high; a bound that is open is itself not allowed."""
+    """Return the value as a float if it is a number between low and high; an open bound is excluded."""
     between = f"{'above' if open_low else 'from'} {low:g} {'to below' if open_high else 'to'} {high:g}"
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is not a number; give one {between}.")
@@ -32,7 +32,7 @@ def check_real(name: str, value: Any, low: float, high: float, *, open_low: bool
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
-    """Value if it is one of the choices."""
+    """Return the value if it is one of the choices."""
     allowed = list(choices)
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in allowed):
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, allowed))}.")
@@ -40,14 +40,14 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> Any:
 
 
 def check_n_jobs(value: Any) -> int | None:
-    """Value if it is a number of threads."""
+    """Return the value if it is a valid number of parallel jobs."""
     if value is not None and (not isinstance(value, numbers.Integral) or value == 0):
-        raise ValueError(f"n_jobs={value!r} is no number of threads; give a positive int, -1 for all cores, or None.")
+        raise ValueError(f"n_jobs={value!r} is not a number of parallel jobs; give a positive int, -1 for all cores, or None.")
     return None if value is None else int(value)
 
 
 def n_to_draw(name: str, value: Any, total: int) -> int:
-    """How many of ``total`` a ``max_features``-like parameter asks for: None all, an int that many, a float that share."""
+    """Return how many of ``total`` a parameter such as ``max_features`` selects: None all, an int a number, a float a share."""
     if value is None:
         return total
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
@@ -56,7 +56,7 @@ def n_to_draw(name: str, value: Any, total: int) -> int:
 
 
 def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.bool_]:
-    """Labels of pairs as booleans (True: same): accepts bool, 0/1 and -1/+1, and needs pairs of both kinds."""
+    """Return the labels of pairs (bool, 0/1 or -1/+1) as booleans (True: same); same and different pairs must both occur."""
     found = np.asarray(labels)
     if found.shape != (n_pairs,):
         raise ValueError(f"{name} has shape {found.shape}; give one label for each of the {n_pairs} pairs.")
@@ -69,7 +69,7 @@ def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.
     n_same = int(np.count_nonzero(found))
     if n_same in (0, n_pairs):
         kind = "different" if n_same == 0 else "same"
-        raise ValueError(f"{name} holds {n_pairs} {kind} pairs only; give pairs of both kinds.")
+        raise ValueError(f"{name} holds {n_pairs} {kind} pairs only; give both same and different pairs.")
     return np.asarray(found, dtype=np.bool_)
 
 

@@ -1,1 +1,1 @@
-"""The paper's experiments: its table, its figures, its curves on MNIST, and a look at its first lemma."""
+"""The experiments of the paper: Table 1, the figures, the ROC curves on MNIST, and a discussion of Lemma 1."""

@@ -1,4 +1,4 @@
-"""What the pictures of pairs have in common: the colours of the two kinds, and maps of scores."""
+"""Helpers for figures of pairs: scatter plots of same and different pairs, and maps of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simtree.plots import BLUE, ORANGE, PALETTE
 
 
 def grid(low: float, high: float, n: int) -> NDArray[np.float64]:
-    """Centres of n equal steps from low to high.
+    """Return the centres of n equal intervals from low to high.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def grid(low: float, high: float, n: int) -> NDArray[np.float64]:
 
 
 def draw_map(ax: Any, values: NDArray[np.float64], *, low: float, high: float, limits: tuple[float, float]) -> Any:
-    """Colour a square by values given on a `grid` of it, row by row from below; orange is ``limits[0]``, blue ``limits[1]``."""
+    """Colour a square by values on a `grid`, row by row from below, from orange at ``limits[0]`` to blue at ``limits[1]``."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return ax.imshow(
@@ -36,7 +36,7 @@ def draw_map(ax: Any, values: NDArray[np.float64], *, low: float, high: float, l
     )
 
 
-def scatter_kinds(ax: Any, x: NDArray[np.float64], y: NDArray[np.float64], same: NDArray[np.bool_], *, size: float) -> None:
-    """Mark same pairs by blue dots and different pairs by orange crosses."""
+def scatter_pairs(ax: Any, x: NDArray[np.float64], y: NDArray[np.float64], same: NDArray[np.bool_], *, size: float) -> None:
+    """Plot same pairs as blue dots and different pairs as orange crosses."""
     ax.scatter(x[same], y[same], s=size, marker="o", color=BLUE, lw=0, label="same")
     ax.scatter(x[~same], y[~same], s=1.4 * size, marker="x", color=ORANGE, lw=0.7, label="different")

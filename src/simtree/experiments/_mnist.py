@@ -1,4 +1,4 @@
-"""The paper's experiment on MNIST: similarity forests beside LMNN and a neural network, and beside no learning at all."""
+"""The paper's experiment on MNIST: similarity forests compared with LMNN, a neural network and unlearned similarities."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from simtree.splitters import CartSplitter
 
 NAME = "mnist"
 FPR = (1e-1, 1e-2, 1e-3, 1e-4)
-# Where curves are kept for the picture.
+# False positive rates at which curves are stored for the figure.
 GRID = np.union1d(np.geomspace(1e-5, 1.0, 201), np.linspace(0.0, 1.0, 101))
 N_COMPONENTS = 153
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything; a tenth for a quick look."""
+    """Sizes of the experiment."""
 
     images: int = 60_000
     test_pairs: int = 1_000_000
     network_images: int = 54_000
-    lmnn_images: int = peers.LMNN_POINTS
+    lmnn_images: int = peers.LMNN_SAMPLES
     lmnn_iterations: int = 1_000
     trees: int = 44
     pairs: int = 100_000
@@ -53,7 +53,7 @@ class Sizes:
 
     @classmethod
     def quick(cls) -> Sizes:
-        """A tenth of the images and pairs."""
+        """Return sizes with a tenth of the images and pairs."""
         full = cls()
         tenth = {name: value // 10 for name, value in asdict(full).items() if name.endswith(("images", "pairs"))}
         return cls(**{**asdict(full), **tenth, "best_trees": full.trees})
@@ -61,18 +61,18 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Principal components of the images, and pairs of the test images drawn uniformly from all of them."""
+    """Principal components of the images, and pairs sampled uniformly from all pairs of test images."""
 
     X: NDArray[np.float32]
     y: NDArray[Any]
     X_test: NDArray[np.float32]
     test_pairs: IndexPairs
     explained: float
-    """Share of the variance of the training images."""
+    """Share of the variance of the training images that the components explain."""
 
     @classmethod
     def prepare(cls, images: Images, sizes: Sizes, seed: int) -> Data:
-        """Scale pixels to [0, 1] and find their components."""
+        """Scale the pixels to [0, 1] and compute their principal components."""
         X, y, X_test, y_test = images
         if len(X) > sizes.images:
             chosen = np.sort(_rng(seed, "images").choice(len(X), sizes.images, replace=False))
@@ -87,7 +87,7 @@ PURPOSES = ("images", "test pairs", "LMNN", "network", "forest", "intervals")
 
 
 def _rng(seed: int, purpose: str, run: int = 0) -> np.random.Generator:
-    """A generator for each purpose and run."""
+    """Return the random generator of a purpose and run."""
     return np.random.default_rng([seed, run, 1 + PURPOSES.index(purpose)])
 
 
@@ -99,18 +99,18 @@ Images = tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.uint8], NDArray[Any]]
 
 
 def find_images(folder: Path | None) -> Images:
-    """MNIST from the folder given, from that of SIMTREE_DATA, or else from OpenML: X, y, X_test, y_test."""
+    """Load MNIST (X, y, X_test, y_test) from the given folder, from that of SIMTREE_DATA, or else from OpenML."""
     if folder is not None or os.environ.get("SIMTREE_DATA"):
         try:
             return *load_mnist(folder, part="train"), *load_mnist(folder, part="test")
         except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error} (On the command line the folder is --data, or that of SIMTREE_DATA.)") from error
+            raise FileNotFoundError(f"{error} (On the command line, give the folder with --data or SIMTREE_DATA.)") from error
     from sklearn.datasets import fetch_openml
 
     try:
         with _pulsing("fetching MNIST from OpenML"), warnings.catch_warnings(action="ignore"):
             X, y = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True, n_retries=0)
-    except (OSError, HTTPException) as error:  # what urllib raises when there is no way out
+    except (OSError, HTTPException) as error:  # raised by urllib without a network connection
         raise OSError(
             f"MNIST could not be fetched from OpenML ({error}); give the folder of its four idx files with --data, "
             "or set SIMTREE_DATA to it."
@@ -121,7 +121,7 @@ def find_images(folder: Path | None) -> Images:
 
 @contextmanager
 def _pulsing(what: str) -> Iterator[None]:
-    """A bar for work of unknown length."""
+    """Show a progress bar for work of unknown length."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -133,7 +133,7 @@ def _pulsing(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a model needs to know besides the data."""
+    """Settings of one run of a model."""
 
     sizes: Sizes
     seed: int
@@ -141,7 +141,7 @@ class Run:
     n_jobs: int | None
 
     def random_state(self, purpose: str) -> int:
-        """A seed for one purpose in this run."""
+        """Return the random seed of a purpose in this run."""
         return _seed(self.seed, purpose, self.number)
 
 
@@ -149,7 +149,7 @@ Scores = dict[str, NDArray[np.float64]]
 
 
 def score_without_learning(data: Data, run: Run) -> Scores:
-    """Cosine and distance of the components themselves."""
+    """Score pairs by the cosine similarity and the distance of the components."""
     first, second = data.test_pairs.first, data.test_pairs.second
     return {
         "euclidean": peers.euclidean_scores(data.X_test, first, second),
@@ -158,7 +158,7 @@ def score_without_learning(data: Data, run: Run) -> Scores:
 
 
 def score_lmnn(data: Data, run: Run) -> Scores:
-    """LMNN, scored by inner product as in the paper, and by distance."""
+    """Score pairs with LMNN, by inner product as in the paper and by distance."""
     L = peers.lmnn_map(
         data.X,
         data.y,
@@ -175,7 +175,7 @@ def score_lmnn(data: Data, run: Run) -> Scores:
 
 
 def score_network(data: Data, run: Run, *, penalty: float, name: str) -> Scores:
-    """The network, by the cosine of its encodings."""
+    """Score pairs with the network, by the cosine similarity of its encodings."""
     seed = run.random_state("network")
     chosen = np.random.default_rng(seed).permutation(len(data.X))[: run.sizes.network_images]
     encode = peers.train_network(data.X[chosen], data.y[chosen], penalty=penalty, random_state=seed, verbose=1)
@@ -183,7 +183,7 @@ def score_network(data: Data, run: Run, *, penalty: float, name: str) -> Scores:
 
 
 def score_paper_forest(data: Data, run: Run) -> Scores:
-    """The forest of the paper: pairs in their natural mix, all coordinates at each split, mean of ranks."""
+    """Score pairs with the forest of the paper: natural share of same pairs, all coordinates at each split, mean of ranks."""
     forest = SimilarityForest(
         n_estimators=run.sizes.trees,
         max_depth=15,
@@ -199,7 +199,7 @@ def score_paper_forest(data: Data, run: Run) -> Scores:
 
 
 def score_best_forest(data: Data, run: Run) -> Scores:
-    """Our best forest so far."""
+    """Score pairs with our best forest so far."""
     forest = SimilarityForest(
         n_estimators=run.sizes.best_trees,
         n_pairs=run.sizes.best_pairs,
@@ -227,7 +227,7 @@ MODELS: dict[str, Callable[[Data, Run], Scores]] = {
     "our best forest": score_best_forest,
 }
 NEEDS = {"LMNN": "metric_learn", "network 0.01": "torch", "network 0.0001": "torch"}
-# How each scored model is drawn and called, from the least to the best in the paper's account.
+# Titles of the scored models, from the worst to the best according to the paper.
 TITLES = {
     "euclidean": "Euclidean distance, no learning",
     "cosine": "cosine, no learning",
@@ -252,14 +252,14 @@ LOOKS = {
 
 
 def one_model(data: Data, name: str, run: Run) -> Values:
-    """Figures and curves of a model in one run."""
+    """Return the metrics and curves of a model in one run."""
     start = time.perf_counter()
     scored = MODELS[name](data, run)
     seconds = time.perf_counter() - start
-    return {key: {**_figures(scores, data, run), "seconds": seconds} for key, scores in scored.items()}
+    return {key: {**_metrics(scores, data, run), "seconds": seconds} for key, scores in scored.items()}
 
 
-def _figures(scores: NDArray[np.float64], data: Data, run: Run) -> Values:
+def _metrics(scores: NDArray[np.float64], data: Data, run: Run) -> Values:
     pairs = data.test_pairs
     roc = roc_curve(scores, pairs.same)
     draws = {"n_bootstraps": run.sizes.interval_draws, "random_state": run.random_state("intervals")}
@@ -274,7 +274,7 @@ def _figures(scores: NDArray[np.float64], data: Data, run: Run) -> Values:
 
 
 def run(order: Order, *, folder: Path | None = None, quick: bool = False, sizes: Sizes | None = None) -> None:
-    """Learn and score all models, write ``mnist.*`` or ``mnist_quick.*``; a model whose library is missing is left out."""
+    """Fit and score all models whose libraries are installed, and write ``mnist.*`` or ``mnist_quick.*``."""
     name = f"{NAME}_quick" if quick else NAME
     sizes = sizes or (Sizes.quick() if quick else Sizes())
     images = find_images(folder)
@@ -288,7 +288,7 @@ def run(order: Order, *, folder: Path | None = None, quick: bool = False, sizes:
         for model in MODELS
         if model not in missing
     }
-    # One after the other: each uses all cores that it is given, and shows its own progress.
+    # One at a time, because each model uses all of its parallel jobs and shows its own progress.
     log.complete(tasks, n_jobs=1, what="model", with_bar=False)
     by_model: dict[str, list[Values]] = {}
     for task in tasks:
@@ -312,7 +312,7 @@ def run(order: Order, *, folder: Path | None = None, quick: bool = False, sizes:
 
 
 def draw_curves(found: Values) -> Any:
-    """ROC curves of all models (of their first run) on a linear and on a logarithmic axis."""
+    """Draw the ROC curves of all models (of their first run) on a linear and on a logarithmic axis."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
@@ -324,15 +324,15 @@ def draw_curves(found: Values) -> Any:
     for ax in axes:
         ax.set(xlabel="false positive rate", ylabel="true positive rate", ylim=(0.0, 1.01))
         ax.grid(color="#dddddd", linewidth=0.5)
-    least = 10.0 / found["test_pairs"]["different"]  # fewer than ten false positives say little
+    min_fpr = 10.0 / found["test_pairs"]["different"]  # fewer than ten false positives are not informative
     axes[0].set(title="linear", xlim=(0.0, 1.0))
-    axes[1].set(title="logarithmic", xscale="log", xlim=(least, 1.0))
+    axes[1].set(title="logarithmic", xscale="log", xlim=(min_fpr, 1.0))
     axes[0].legend(loc="lower right", frameon=False, fontsize=9)
     return figure
 
 
 def section(result: Values) -> str:
-    """The table of all models, the curves, and what deviates from the paper."""
+    """Return the table of all models, the curves, and the deviations from the paper."""
     sizes, pairs = result["sizes"], result["test_pairs"]
     rows = []
     for entry in result["models"]:
@@ -346,38 +346,41 @@ def section(result: Values) -> str:
     header = ["model", "AUC", *(f"TPR at {fpr:g}" for fpr in result["fpr"]), "seconds"]
     n_runs = len(result["models"][0]["runs"])
     repeated = (
-        f" Means over {n_runs} runs of learning, on the same images and test pairs; curves are of the first."
+        f" Means over {n_runs} training runs on the same images and test pairs; the curves are those of the first run."
         if n_runs > 1
         else ""
     )
-    return f"""## MNIST: forests beside LMNN and a neural network{" (a tenth of the size)" if result["quick"] else ""}
+    return f"""## MNIST: forests compared with LMNN and a neural network{" (a tenth of the size)" if result["quick"] else ""}
 
-`{result["command"]}`, seed {result["seed"]}: {result["components"]} principal components
+`{result["command"]}`, random seed {result["seed"]}: {result["components"]} principal components
 ({result["explained_variance"]:.1%} of the variance) of {sizes["images"]:,} training images, pixels scaled to [0, 1];
-{pairs["same"]:,} same and {pairs["different"]:,} different pairs, drawn uniformly from all pairs of the
+{pairs["same"]:,} same and {pairs["different"]:,} different pairs, sampled uniformly from all pairs of the
 {result["test_images"]:,} test images.
 
 {markdown_table(header, rows)}
 
-In brackets: 95 % intervals for other images of the ten digits; that pairs share images is allowed for. Seconds: learning and
-scoring, once the images are read.{repeated}
+In parentheses: 95 % confidence intervals for new images of the ten digits, which account for images shared between pairs.
+Seconds: fitting and scoring, after the images are read.{repeated}
 
 ![ROC curves of all models, on a linear and on a logarithmic axis]({result["name"]}.png)
 
-The paper prints curves and no figures; its findings are that the forest does better than LMNN and worse than the network.
-{_findings(result)} What we did where the paper is silent, or differently:
+The paper shows curves but no numbers; it finds that the forest is better than LMNN and worse than the network.
+{_findings(result)} Where the paper gives no details, or we deviate from it:
 
-- **LMNN** learns from {sizes["lmnn_images"]:,} images, in at most {sizes["lmnn_iterations"]:,} iterations, because its time
-  grows too fast for all. The paper scores it by the inner product of the mapped points; LMNN itself is about their distance.
-- **The network** has the paper's layers. Its training is ours: {sizes["network_images"]:,} images, Adam with a rate of 0.001,
-  20 epochs, batches of 128, and a penalty times the sum of squared weights of the layers with ReLU: 0.01, and 0.0001.
-- **The forest as in the paper**: {sizes["trees"]} trees of depth 15, classification trees of depth 5 as splitters,
-  {sizes["pairs"]:,} pairs a tree in their natural mix, mean of ranks. What the paper does not say: each tree has a bootstrap
-  bag of the images, each split looks at all coordinates of f (in 255 bins), and a leaf of a splitter holds at least 5 pairs.
-- **Our best forest**: {sizes["best_trees"]} trees, {sizes["best_pairs"]:,} pairs a tree, as many same as different ones, a
-  fifth of the coordinates a split, mean of log-likelihood ratios. Beside the coordinates of f it has the smaller and the larger
-  of the two values of each feature (functions of f, but for one cut on them a tree on f needs many), and half of its trees are
-  grown on fresh pairs that the other half finds hard.{_left_out(result)}"""
+- **LMNN** is fitted to {sizes["lmnn_images"]:,} images in at most {sizes["lmnn_iterations"]:,} iterations, because its run
+  time grows too fast for all images. The paper scores it by the inner product of the mapped samples, although LMNN optimises
+  their distance.
+- **The network** has the layers of the paper. Its training is our choice: {sizes["network_images"]:,} images, Adam with a
+  learning rate of 0.001, 20 epochs, batches of 128, and a penalty of 0.01 or 0.0001 times the sum of squared weights of the
+  ReLU layers.
+- **The forest as in the paper** has {sizes["trees"]} trees of depth 15, classification trees of depth 5 as splitters,
+  {sizes["pairs"]:,} pairs per tree with the natural share of same pairs, and scores by the mean of ranks. Our choices: each
+  tree has a bootstrap sample of the images, each split uses all coordinates of f (in 255 bins), and a leaf of a splitter has
+  at least 5 pairs.
+- **Our best forest** has {sizes["best_trees"]} trees, {sizes["best_pairs"]:,} pairs per tree, half of them same, a fifth of the
+  coordinates per split, and scores by the mean of log-likelihood ratios. In addition to the coordinates of f, it uses the
+  minimum and the maximum of the two values of each feature. (They are functions of f, but a tree on f needs many cuts to
+  express one cut on them.) Half of its trees are grown on new pairs that the other half finds difficult.{_left_out(result)}"""
 
 
 def _with_interval(values: list[float], ends: list[list[float]], *, digits: int) -> str:
@@ -386,17 +389,17 @@ def _with_interval(values: list[float], ends: list[list[float]], *, digits: int)
 
 
 def _findings(result: Values) -> str:
-    """Whether the paper's order of models by AUC is also ours."""
+    """Return a sentence on whether the models have the same order by AUC as in the paper."""
     auc = {entry["model"]: float(np.mean([r["auc"] for r in entry["runs"]])) for entry in result["models"]}
     if not {"paper_forest", "lmnn_inner", "network_0.01"} <= set(auc):
-        return "Not all three models are here."
+        return "Not all three models were run."
     ours = f"network {auc['network_0.01']:.3f}, forest {auc['paper_forest']:.3f}, LMNN {auc['lmnn_inner']:.3f}"
     agrees = auc["lmnn_inner"] < auc["paper_forest"] < auc["network_0.01"]
-    return f"Ours {'agree' if agrees else '**disagree**'} (AUC: {ours})."
+    return f"Our results {'agree' if agrees else '**disagree**'} (AUC: {ours})."
 
 
 def _left_out(result: Values) -> str:
     if not result["missing"]:
         return ""
-    models = ", ".join(f"{name} (needs {module})" for name, module in result["missing"].items())
-    return f'\n\n**Left out**, because a library is missing: {models}; `pip install "simtree[experiments]"` brings them.'
+    models = ", ".join(f"{name} (requires {module})" for name, module in result["missing"].items())
+    return f'\n\n**Left out**, because a library is missing: {models}; `pip install "simtree[experiments]"` installs them.'

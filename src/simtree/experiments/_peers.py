@@ -1,7 +1,7 @@
-"""The paper's two competitors on MNIST, as maps of points, and the scores of pairs of mapped points.
+"""The two baselines of the paper on MNIST, LMNN and a neural network, as maps of samples, and scores of mapped samples.
 
-Both depend on the scale of the features: LMNN keeps a margin of one in squared distance, and the penalty of the network weighs
-its weights against its loss. Give them what they were measured on: principal components of pixels scaled to [0, 1].
+Both depend on the scale of the features: LMNN uses a margin of one in squared distance, and the penalty of the network balances
+its weights against its loss. They are meant for principal components of pixels scaled to [0, 1].
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from simtree.pairs._labels import encode_labels
 Floats = NDArray[np.float64]
 Encoding = NDArray[np.float32]
 
-# Widths of the encoder's layers after the input; the last one is the encoding.
+# Widths of the layers of the encoder after the input; the last one is the encoding.
 WIDTHS = (146, 140, 134, 128)
-# LMNN compares each point with all of other classes at each iteration: time, not memory, is its limit (see `lmnn_map`).
-LMNN_POINTS = 5_000
-# Numbers that a block of pairs may hold for each of its two points (8 MB in float64).
+# LMNN compares each sample with all samples of other classes in each iteration: it is limited by time, not by memory.
+LMNN_SAMPLES = 5_000
+# Maximum number of values per block of pairs for each of the two samples (8 MB in float64).
 BLOCK_VALUES = 1 << 20
 
 
@@ -39,51 +39,52 @@ def lmnn_map(
     regularization: float = 0.01,
     n_neighbors: int = 3,
     max_iter: int = 1_000,
-    max_points: int | None = LMNN_POINTS,
+    max_points: int | None = LMNN_SAMPLES,
     random_state: int,
 ) -> Floats:
-    """The linear map that metric-learn's LMNN (Weinberger and Saul 2009) learns; its other parameters keep their defaults.
+    """Fit the linear map of metric-learn's LMNN (Weinberger and Saul 2009), with default values of its other parameters.
 
-    With 153 features, one core and all iterations, 1,000 points take about 15 seconds, 2,000 take 40 and 5,000 take 4 minutes,
-    within 0.1 GB; of 10,000 points one iteration takes nearly a second, and 0.2 GB.
+    With 153 features, one core and all iterations, 1,000 samples take about 15 seconds, 2,000 take 40 and 5,000 take 4 minutes,
+    within 0.1 GB; with 10,000 samples, one iteration takes nearly a second and 0.2 GB.
 
     Parameters
     ----------
-    X : array-like of shape (n_points, n_features)
-        Points.
-    y : array-like of shape (n_points,)
-        Their classes.
+    X : array-like of shape (n_samples, n_features)
+        Samples.
+    y : array-like of shape (n_samples,)
+        Labels.
     regularization : float, default=0.01
-        Weight of pulling neighbours of a class together; one minus it is that of pushing the other classes away. The paper's.
+        Weight of pulling neighbours of the same class together; one minus it is the weight of pushing other classes away. The
+        default is that of the paper.
     n_neighbors : int, default=3
-        Neighbours of its class that each point is pulled to; each class needs more points than that.
+        Number of neighbours of its class that each sample is pulled to; each class needs more samples than that.
     max_iter : int, default=1000
-        Iterations at most.
+        Maximum number of iterations.
     max_points : int or None, default=5000
-        Points to learn from, drawn without replacement; None takes all.
+        Maximum number of samples to learn from, drawn without replacement; None uses all.
     random_state : int
-        Seed of that drawing. The rest is not random.
+        Random seed of this subsample. The rest is deterministic.
 
     Returns
     -------
     ndarray of shape (n_features, n_features)
-        The map L: the points become ``X @ L.T``.
+        The map L, which transforms samples to ``X @ L.T``.
     """
-    metric_learn = _optional("metric_learn", "LMNN needs metric-learn")
-    points, labels = check_X_y(X, y, dtype=np.float64)
-    if max_points is not None and check_integer("max_points", max_points, 2) < len(points):
-        chosen = np.random.default_rng(random_state).choice(len(points), max_points, replace=False)
-        points, labels = points[chosen], labels[chosen]
+    metric_learn = _import_optional("metric_learn", "LMNN needs metric-learn")
+    samples, labels = check_X_y(X, y, dtype=np.float64)
+    if max_points is not None and check_integer("max_points", max_points, 2) < len(samples):
+        chosen = np.random.default_rng(random_state).choice(len(samples), max_points, replace=False)
+        samples, labels = samples[chosen], labels[chosen]
     classes = encode_labels(labels)
     sizes = np.bincount(classes)
     if len(sizes) < 2 or sizes.min() <= check_integer("n_neighbors", n_neighbors, 1):
         raise ValueError(
-            f"n_neighbors={n_neighbors} needs two classes of more points each, but y has (among {len(points)} points) "
-            f"{len(sizes)} with {sizes.min()} points in the smallest; give more points, or fewer neighbours."
+            f"n_neighbors={n_neighbors} requires at least two classes with more samples each, but y has (among {len(samples)} "
+            f"samples) {len(sizes)} with {sizes.min()} samples in the smallest; give more samples, or fewer neighbours."
         )
-    with _old_parameter_of_checks():
+    with _renamed_check_parameter():
         model = metric_learn.LMNN(regularization=regularization, n_neighbors=n_neighbors, max_iter=max_iter)
-        model.fit(points, classes)
+        model.fit(samples, classes)
     return np.asarray(model.components_, dtype=np.float64)
 
 
@@ -98,45 +99,46 @@ def train_network(
     random_state: int,
     verbose: int = 0,
 ) -> Callable[[ArrayLike], Encoding]:
-    """Train the network of the paper's appendix to tell the classes apart, and return its encoder.
+    """Train the classification network of the paper's appendix and return its encoder.
 
-    Three fully connected layers with ReLU, of 146, 140 and 134 units, and one of 128 without, which is the encoding; for
-    training a softmax layer follows it. Adam minimises the mean cross entropy plus the penalty. The paper gives the layers
-    alone; the training is ours. One thread does it: the layers are small, and the result is the same for any number of cores.
+    The network has three fully connected ReLU layers of 146, 140 and 134 units and a linear layer of 128 units, the encoding,
+    followed by a softmax layer for training. Adam minimises the mean cross entropy plus the penalty. The paper specifies only
+    the layers; the training procedure is ours. It runs in one thread: the layers are small, and the result does not depend on
+    the number of cores.
 
     Parameters
     ----------
-    X : array-like of shape (n_points, n_features)
-        Points.
-    y : array-like of shape (n_points,)
-        Their classes.
+    X : array-like of shape (n_samples, n_features)
+        Samples.
+    y : array-like of shape (n_samples,)
+        Labels.
     penalty : float
-        Factor of the sum of squared weights of the three layers with ReLU.
+        Factor of the sum of squared weights of the three ReLU layers.
     epochs : int, default=20
-        How often each point is used.
+        Number of passes over the samples.
     batch_size : int, default=128
-        Points a step.
+        Number of samples per step.
     learning_rate : float, default=0.001
-        Of Adam.
+        Learning rate of Adam.
     random_state : int
-        Seed of the first weights and of the order of the points. The state of PyTorch's own generator does not matter and is
-        left as it was.
+        Random seed of the initial weights and of the order of the samples. The state of PyTorch's global generator has no
+        effect and is left unchanged.
     verbose : int, default=0
-        From 1 on, finished epochs are shown.
+        From 1 on, finished epochs are reported.
 
     Returns
     -------
     callable
-        Maps points (n, n_features) to their encoding (n, 128), float32, to be compared by cosine.
+        Function that maps samples (n, n_features) to their encodings (n, 128), float32, to be compared by cosine.
     """
-    torch = _optional("torch", "The network needs PyTorch")
+    torch = _import_optional("torch", "The network needs PyTorch")
     penalty = check_real("penalty", penalty, 0.0, np.inf, open_high=True)
     check_integer("epochs", epochs, 1)
     check_integer("batch_size", batch_size, 1)
     checked, labels = check_X_y(X, y, dtype=np.float32, order="C")
-    points, classes = torch.from_numpy(checked), torch.from_numpy(encode_labels(labels))
+    samples, classes = torch.from_numpy(checked), torch.from_numpy(encode_labels(labels))
 
-    with _alone_in(torch, random_state):
+    with _deterministic(torch, random_state):
         widths = (checked.shape[1], *WIDTHS)
         linear = [torch.nn.Linear(*sizes) for sizes in pairwise(widths)]
         encoder = torch.nn.Sequential(*(part for layer in linear[:-1] for part in (layer, torch.nn.ReLU())), linear[-1])
@@ -146,10 +148,10 @@ def train_network(
 
         def finished_epochs() -> Iterator[int]:
             for epoch in range(epochs):
-                for batch in torch.randperm(len(points)).split(batch_size):
+                for batch in torch.randperm(len(samples)).split(batch_size):
                     optimizer.zero_grad()
                     squares = sum(layer.weight.square().sum() for layer in linear[:-1])
-                    loss = cross_entropy(network(points[batch]), classes[batch]) + penalty * squares
+                    loss = cross_entropy(network(samples[batch]), classes[batch]) + penalty * squares
                     loss.backward()
                     optimizer.step()
                 yield epoch
@@ -157,16 +159,16 @@ def train_network(
         for _ in reported(finished_epochs(), None, n_steps=epochs, what="epochs of the network", verbose=verbose):
             pass
 
-    def encode(points: ArrayLike) -> Encoding:
+    def encode(samples: ArrayLike) -> Encoding:
         with torch.inference_mode():
-            encoding: Encoding = encoder(torch.tensor(np.asarray(points), dtype=torch.float32)).numpy()
+            encoding: Encoding = encoder(torch.tensor(np.asarray(samples), dtype=torch.float32)).numpy()
         return encoding
 
     return encode
 
 
 def cosine_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    """Cosine of the angle between rows ``first[p]`` and ``second[p]`` of A for each pair p; 0 with a row of zeros.
+    """Return the cosine similarity of rows ``first[p]`` and ``second[p]`` of A for each pair p; 0 for a row of zeros.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def cosine_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def inner_product_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    """Inner product of rows ``first[p]`` and ``second[p]`` of A for each pair p.
+    """Return the inner product of rows ``first[p]`` and ``second[p]`` of A for each pair p.
 
     Examples
     --------
@@ -190,7 +192,7 @@ def inner_product_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> F
 
 
 def euclidean_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    """Negative distance of rows ``first[p]`` and ``second[p]`` of A for each pair p: larger for more alike.
+    """Return the negative Euclidean distance of rows ``first[p]`` and ``second[p]`` of A for each pair p.
 
     Examples
     --------
@@ -201,7 +203,7 @@ def euclidean_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float
 
 
 def manhattan_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    """Negative sum of absolute differences of rows ``first[p]`` and ``second[p]`` of A for each pair p.
+    """Return the negative Manhattan distance of rows ``first[p]`` and ``second[p]`` of A for each pair p.
 
     Examples
     --------
@@ -212,7 +214,7 @@ def manhattan_scores(A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float
 
 
 def _scores(score: Callable[[Floats, Floats], Floats], A: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    """What a function says of the two rows of each pair, in float64 and in blocks of bounded memory."""
+    """Return the score of the two rows of each pair, in float64 and in blocks of bounded memory."""
     rows = np.asarray(A, dtype=np.float64)
     first, second = check_index_pairs(np.column_stack([first, second]), len(rows))
     scores = np.empty(len(first))
@@ -223,8 +225,8 @@ def _scores(score: Callable[[Floats, Floats], Floats], A: ArrayLike, first: Arra
     return scores
 
 
-def _optional(module: str, sentence: str) -> Any:
-    """A module that only the experiments need."""
+def _import_optional(module: str, sentence: str) -> Any:
+    """Import a module that only the experiments need."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -232,10 +234,10 @@ def _optional(module: str, sentence: str) -> Any:
 
 
 @contextmanager
-def _old_parameter_of_checks() -> Iterator[None]:
-    """Let metric-learn 0.7 call scikit-learn's checks with ``force_all_finite``, which is ``ensure_all_finite`` since 1.6.
+def _renamed_check_parameter() -> Iterator[None]:
+    """Let metric-learn 0.7 call scikit-learn's checks with ``force_all_finite``, named ``ensure_all_finite`` since 1.6.
 
-    The names are replaced in metric-learn's own module and put back at the end; scikit-learn stays as it is.
+    The functions are replaced in metric-learn's own module and restored at the end; scikit-learn is not modified.
     """
     module = import_module("metric_learn._util")
     checks = {name: getattr(module, name) for name in ("check_array", "check_X_y")}
@@ -258,8 +260,8 @@ def _renaming(check: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _alone_in(torch: Any, seed: int) -> Iterator[None]:
-    """One thread of PyTorch and its generator with a seed; both are put back at the end."""
+def _deterministic(torch: Any, seed: int) -> Iterator[None]:
+    """Run PyTorch in one thread and with a random seed; restore the number of threads and the generator at the end."""
     n_threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

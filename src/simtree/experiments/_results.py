@@ -1,7 +1,7 @@
-"""What an experiment leaves behind: each finished run at once, and in the end a JSON file, tables and pictures.
+"""The output of an experiment: a log of finished runs and, at the end, a JSON file, tables and figures.
 
-An experiment is a number of runs that do not depend on one another, each with a name. A finished run is a line of the log, so
-that an experiment that was stopped goes on where it was; what is written in the end is made from the log alone.
+An experiment consists of independent runs, each with a name. Each finished run is appended to the log, so that an interrupted
+experiment can be resumed; the final output is made from the log alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simtree._utils.progress import reported
 
 Values = dict[str, Any]
 
-# Of each experiment NAME: NAME.json is all that it found, NAME.md its tables, NAME*.png its pictures, NAME.runs.jsonl its log.
+# An experiment NAME writes NAME.json (all results), NAME.md (tables), NAME*.png (figures) and NAME.runs.jsonl (the log).
 VERSIONS_OF = (
     "simtree",
     "numpy",
@@ -44,20 +44,20 @@ VERSIONS_OF = (
 
 @dataclass(frozen=True)
 class Order:
-    """What was asked for.
+    """Settings of an experiment.
 
     Parameters
     ----------
     out : Path
         Folder of the results.
     runs : int
-        How often what is random is repeated.
+        Number of random repetitions.
     seed : int
-        Run number r of it depends on seed and r alone.
+        Random seed; run r depends on the seed and on r alone.
     n_jobs : int or None
-        How many processes.
+        Number of parallel jobs.
     command : str
-        How it was asked for.
+        Command line that started the experiment.
     """
 
     out: Path
@@ -68,14 +68,14 @@ class Order:
 
 
 class RunLog:
-    """Finished runs in a file of JSON lines.
+    """Log of finished runs in a JSON Lines file.
 
     Parameters
     ----------
     file : Path
-        The log; it is created with its folder, or gone on with.
+        The log; it is created together with its folder, or continued if it exists.
     settings : mapping
-        All that decides what a run finds, such as the seed. Runs made with other settings are never mixed in.
+        Everything that determines the result of a run, such as the random seed. A log with other settings is refused.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class RunLog:
             write_atomically(file, json.dumps({"settings": self.settings}) + "\n")
 
     def add(self, name: str, values: Values, *, seconds: float) -> None:
-        """Keep what a run found, and how long it took."""
+        """Append the result of a run and the seconds it took."""
         self.found[name] = values
         self.seconds[name] = seconds
         with self.file.open("ab") as log:
@@ -109,14 +109,14 @@ class RunLog:
     def complete(
         self, tasks: Mapping[str, Callable[[], Values]], *, n_jobs: int | None, what: str, with_bar: bool = True
     ) -> None:
-        """Do the runs that are missing, on several processes; keep each as soon as it is done.
+        """Do the missing runs in parallel, and append each to the log as soon as it is finished.
 
-        Progress is a bar, or, for runs that show bars of their own, a line before each.
+        Progress is shown as a bar or, for runs that show their own progress, as one line per run.
         """
         missing = {name: task for name, task in tasks.items() if name not in self.found}
         if len(missing) < len(tasks):
             print(f"{what}: {len(tasks) - len(missing):,} of {len(tasks):,} runs are in {self.file} already")
-        # One run a batch: joblib hands over a batch when all of it is done.
+        # One run per batch, because joblib returns a batch only when all of it is done.
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
         announced = None if with_bar else what
         done = parallel(delayed(_timed)(name, task, announced) for name, task in missing.items())
@@ -133,14 +133,14 @@ class RunLog:
             self.seconds = {entry["run"]: entry["seconds"] for entry in entries}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.file} is not a log of runs; delete it or choose another folder with --out.") from error
-        # Through JSON and back: a tuple is a list there.
+        # Compare after a round trip through JSON, which turns tuples into lists.
         for name, value in json.loads(json.dumps(self.settings)).items():
             if settings.get(name) != value:
                 raise ValueError(
                     f"{self.file} holds runs with {name}={settings.get(name)!r}, not {value!r}; "
                     "delete it or choose another folder with --out."
                 )
-        if unfinished:  # the line that was being written when the run was killed
+        if unfinished:  # the line that was being written when the process was killed
             os.truncate(self.file, len(content) - len(unfinished))
 
 
@@ -152,16 +152,16 @@ def _timed(name: str, task: Callable[[], Values], announced: str | None) -> tupl
 
 
 def write_result(order: Order, name: str, found: Mapping[str, Any], section: Callable[[Values], str]) -> None:
-    """Write what an experiment found as JSON, after where it came from, and what ``section`` makes of that as Markdown."""
+    """Write the results of an experiment and their origin as JSON, and the output of ``section`` as Markdown."""
     result = {"command": order.command, "seed": order.seed, "versions": _versions(), "machine": _machine(), **found}
-    # Lists of numbers take one line each. (A string of JSON holds no line break.)
+    # Put each list of numbers on one line. (A JSON string contains no line break.)
     text = re.sub(r"\[\n([^][{}\"]*)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", json.dumps(result, indent=1))
     write_atomically(order.out / f"{name}.json", text + "\n")
     write_atomically(order.out / f"{name}.md", section(result) + "\n")
 
 
 def write_figure(file: Path, figure: Any) -> None:
-    """Write a matplotlib figure as PNG (the same bytes for the same picture) and close it."""
+    """Write a matplotlib figure as PNG, reproducible to the byte, and close it."""
     import matplotlib.pyplot as plt
 
     picture = io.BytesIO()
@@ -171,7 +171,7 @@ def write_figure(file: Path, figure: Any) -> None:
 
 
 def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table in Markdown.
+    """Return a table in Markdown.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> s
 
 
 def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and standard deviation over runs; the mean alone if there is one run.
+    """Return the mean and standard deviation over runs as text; the mean alone if there is one run.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Table 1 of the paper: how near similarity trees come to the optimal ROC curve of random tree laws.
+"""Table 1 of the paper: the distance of similarity trees to the optimal ROC curve of random tree-structured distributions.
 
-Each run draws a law, training pairs and test pairs of its own. What the text of the paper leaves open is settled in
+Each run draws its own distribution, training pairs and test pairs. The details that the paper leaves open are documented in
 `simtree.datasets.make_tree_law`; the splitter is one cut on one of the coordinates of f.
 """
 
@@ -33,13 +33,13 @@ FOREST_SIZE = 50
 FOLDS = 5
 DEPTHS = range(1, 9)
 SIZES = [2**power for power in range(7, 18)]
-# One point of the picture takes up to a hundred times as many pairs as a run of the table.
-RUNS_OF_A_PICTURE = 1 / 8
+# Share of the runs for the figure, where one point takes up to a hundred times as many pairs as a run of the table.
+FIGURE_RUNS_SHARE = 1 / 8
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: what was varied, and what the paper prints."""
+    """A row of the table: the settings and the paper's results."""
 
     experiment: str
     p_plus: float
@@ -73,7 +73,7 @@ ROWS = [
 
 @dataclass(frozen=True)
 class Trial:
-    """A random law with training and test pairs."""
+    """A random distribution with training and test pairs."""
 
     law: TreeLaw
     pairs: NDArray[np.float64]
@@ -84,7 +84,7 @@ class Trial:
 
     @classmethod
     def draw(cls, depth_law: int, n_train: int, p_plus: float, n_test: int, entropy: Iterable[int]) -> Trial:
-        """A trial that depends on ``entropy`` alone."""
+        """Draw a trial that depends on ``entropy`` alone."""
         seeds = np.random.SeedSequence(list(entropy)).generate_state(4).tolist()
         law = make_tree_law(depth_law, random_state=seeds[0])
         train = law.sample(n_train, positive_fraction=p_plus, random_state=seeds[1])
@@ -92,9 +92,9 @@ class Trial:
         return cls(law, *train, *test, seed=seeds[3])
 
     def distances(self, fit: Callable[[Trial], Similarity]) -> Values:
-        """Distances of the learned curve, on the test pairs, from the optimal one: D_1 as the paper prints it, and D_inf."""
+        """Return the distances of the test ROC curve to the optimal one: the paper's D_1, D_inf and the L1 distance."""
         if self.same.all() or not self.same.any():
-            curve = Roc(np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # nothing to learn from: all pairs score alike
+            curve = Roc(np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # nothing to learn from: all pairs get the same score
         else:
             curve = roc_curve(fit(self).pair_score(self.test_pairs), self.test_same)
         best = self.law.optimal_roc
@@ -102,30 +102,30 @@ class Trial:
 
 
 def fit_tree(trial: Trial, *, depth: int) -> SimilarityTree:
-    """The tree of the paper: exact single cuts."""
+    """Fit the tree of the paper, with exact single cuts."""
     tree = SimilarityTree(max_depth=depth, splitter="cut", max_bins=None, random_state=trial.seed)
     return tree.fit(trial.pairs, trial.same)
 
 
 def fit_pruned(trial: Trial, *, depth: int) -> SimilarityTree:
-    """The same, pruned by cross-validation; left whole if a kind of pair is too rare for that."""
+    """Fit the tree of the paper and prune it by cross-validation, if there are enough same and different pairs for that."""
     if _too_few(trial):
         return fit_tree(trial, depth=depth)
-    # The pairs of a law share no point: each is a group of its own.
+    # The pairs do not share samples, so each pair is its own group.
     groups = np.repeat(np.arange(len(trial.same)), 2).reshape(-1, 2)
     tree = SimilarityTree(max_depth=depth, splitter="cut", max_bins=None, prune="cv", cv=FOLDS, random_state=trial.seed)
     return tree.fit(trial.pairs, trial.same, groups=groups)
 
 
 def fit_forest(trial: Trial, *, depth: int) -> SimilarityForest:
-    """A forest of such trees on bags of the same training pairs."""
+    """Fit a forest of such trees on bootstrap samples of the same training pairs."""
     forest = SimilarityForest(n_estimators=FOREST_SIZE, max_depth=depth, splitter="cut", max_bins=None, random_state=trial.seed)
     forest.fit(trial.pairs, trial.same)
     return forest
 
 
 def fit_best_depth(trial: Trial) -> SimilarityTree:
-    """The tree whose depth has the best AUC in cross-validation; depth 1 if a kind of pair is too rare for that."""
+    """Fit the tree with the best cross-validated depth; depth 1 if there are too few same or different pairs for that."""
     if _too_few(trial):
         return fit_tree(trial, depth=DEPTHS[0])
     aucs = np.zeros(len(DEPTHS))
@@ -139,7 +139,7 @@ def fit_best_depth(trial: Trial) -> SimilarityTree:
 
 
 def scores_at(tree: RankTree, depth: int) -> NDArray[np.float64]:
-    """Score of each cell if the tree had been grown to a lesser depth only: that of its forebear there."""
+    """Return the score of each cell in the tree truncated at a depth, which is the score of its ancestor there."""
     levels_up = np.maximum(tree.cells.depth - depth, 0)
     return np.asarray(1.0 - np.ldexp((tree.cells.rank >> levels_up).astype(np.float64), levels_up - tree.cells.depth))
 
@@ -150,14 +150,14 @@ def _too_few(trial: Trial) -> bool:
 
 
 def one_run(number: int, run: int, seed: int, n_test: int) -> Values:
-    """Distances of the tree in one run of a row."""
+    """Return the distances of the tree in one run of a row."""
     row = ROWS[number]
     trial = Trial.draw(row.depth_law, row.n_train, row.p_plus, n_test, (seed, 1, number, run))
     return trial.distances(partial(fit_tree, depth=row.depth))
 
 
 def one_extended_run(number: int, run: int, seed: int, n_test: int) -> Values:
-    """Distances of the other models on the pairs of `one_run`."""
+    """Return the distances of the other models on the pairs of `one_run`."""
     row = ROWS[number]
     trial = Trial.draw(row.depth_law, row.n_train, row.p_plus, n_test, (seed, 1, number, run))
     models: dict[str, Callable[[Trial], Similarity]] = {
@@ -169,42 +169,42 @@ def one_extended_run(number: int, run: int, seed: int, n_test: int) -> Values:
 
 
 def one_growing_run(n_pairs: int, run: int, seed: int, n_test: int) -> Values:
-    """Distances by number of training pairs: with depth 3, and with the depth of the theorem."""
-    trial = Trial.draw(3, n_pairs, 0.5, n_test, (seed, 2, run))  # the same law for all numbers of pairs
+    """Return the distances for a number of training pairs, with depth 3 and with the depth of the theorem."""
+    trial = Trial.draw(3, n_pairs, 0.5, n_test, (seed, 2, run))  # the same distribution for all numbers of pairs
     depths = {"fixed": 3, "theorem": theorem_depth(n_pairs)}
     known = {depth: trial.distances(partial(fit_tree, depth=depth)) for depth in sorted(set(depths.values()))}
     return {name: known[depth] for name, depth in depths.items()}
 
 
 def theorem_depth(n_pairs: int) -> int:
-    """The depth round(sqrt(log n)) of the paper's theorem, with the natural logarithm."""
+    """Return the depth round(sqrt(log n)) of the paper's theorem, with the natural logarithm."""
     return max(1, round(math.sqrt(math.log(n_pairs))))
 
 
 def run(order: Order, *, extended: bool = False, n_test: int = N_TEST) -> None:
-    """Do all runs, write table1.json, table1.md and the picture of the distances against the number of pairs."""
+    """Do all runs, and write table1.json, table1.md and the figure of the distances against the number of pairs."""
     constants = {"forest_size": FOREST_SIZE, "folds": FOLDS, "depths": list(DEPTHS)}
     log = RunLog(order.out / f"{NAME}.runs.jsonl", {"seed": order.seed, "n_test": n_test, **constants})
     common = {"seed": order.seed, "n_test": n_test}
     numbers, runs = range(len(ROWS)), range(order.runs)
-    picture_runs = range(max(1, round(order.runs * RUNS_OF_A_PICTURE)))
+    figure_runs = range(max(1, round(order.runs * FIGURE_RUNS_SHARE)))
     tasks = {
         "table": {f"row {number} run {r}": partial(one_run, number, r, **common) for r in runs for number in numbers},
-        "picture": {f"pairs {n} run {r}": partial(one_growing_run, n, r, **common) for r in picture_runs for n in SIZES},
+        "picture": {f"pairs {n} run {r}": partial(one_growing_run, n, r, **common) for r in figure_runs for n in SIZES},
         "extended": {
             f"row {number} run {r} extended": partial(one_extended_run, number, r, **common) for r in runs for number in numbers
         },
     }
     parts = {"table": "Table 1", "picture": "distances against the number of pairs"}
     if extended:
-        parts["extended"] = "the table that the paper did not have"
+        parts["extended"] = "extended table"
     for part, what in parts.items():
         log.complete(tasks[part], n_jobs=order.n_jobs, what=what)
     found: Values = {
         "n_test": n_test,
         "seconds": {part: sum(log.seconds[name] for name in tasks[part]) for part in parts},
         "rows": [_row_result(number, [log.found[f"row {number} run {r}"] for r in runs]) for number in numbers],
-        "growing": _growing_result([[log.found[f"pairs {n} run {r}"] for r in picture_runs] for n in SIZES]),
+        "growing": _growing_result([[log.found[f"pairs {n} run {r}"] for r in figure_runs] for n in SIZES]),
     }
     if extended:
         found["forest_size"] = FOREST_SIZE
@@ -216,7 +216,7 @@ def run(order: Order, *, extended: bool = False, n_test: int = N_TEST) -> None:
 
 
 def _statistics(runs: list[Values]) -> Values:
-    """Means and standard deviations over runs."""
+    """Return means and standard deviations over runs."""
     result: Values = {}
     for name in ("d1", "dinf", "l1"):
         values = np.array([r[name] for r in runs])
@@ -249,7 +249,7 @@ def _extended_result(number: int, runs: list[Values]) -> Values:
 
 
 def _growing_result(by_size: list[list[Values]]) -> Values:
-    """Mean distances by number of pairs, and c exp(-lambda sqrt(log n)) fitted to the logarithms of the theorem's ones."""
+    """Return mean distances by number of pairs, and a log-scale fit of c exp(-lambda sqrt(log n)) for the theorem's depth."""
     result: Values = {"n_pairs": SIZES, "theorem_depth": [theorem_depth(n) for n in SIZES], "runs": len(by_size[0])}
     for model in ("fixed", "theorem"):
         found = [_statistics([r[model] for r in runs]) for runs in by_size]
@@ -258,7 +258,7 @@ def _growing_result(by_size: list[list[Values]]) -> Values:
     roots = np.sqrt(np.log(SIZES))
     for distance in ("d1", "dinf"):
         means = np.array(result["theorem"][f"{distance}_mean"])
-        above = means > 0.0  # the signed D_1 of few test pairs may be below
+        above = means > 0.0  # the signed D_1 may be negative with few test pairs
         slope, level = np.polyfit(roots[above], np.log(means[above]), 1)
         off = np.log(means[above]) - level - slope * roots[above]
         result[f"{distance}_fit"] = {
@@ -270,7 +270,7 @@ def _growing_result(by_size: list[list[Values]]) -> Values:
 
 
 def draw_growing(growing: Values) -> Any:
-    """Both distances against the number of training pairs, on logarithmic axes."""
+    """Draw both distances against the number of training pairs, on logarithmic axes."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullLocator
 
@@ -313,9 +313,21 @@ def _varied(row: Values) -> list[str]:
 
 
 def section(result: Values) -> str:
-    """Table 1 beside the paper's, what the paper did not have, and what deviates."""
+    """Return Table 1 next to the paper's results, the deviations, and the extended table."""
     rows, growing, seconds = result["rows"], result["growing"], result["seconds"]
-    columns = ["pairs", "D_1: paper", "ours", "2 sd", "95 % of mean", "", "D_inf: paper", "ours", "2 sd", "95 % of mean", ""]
+    columns = [
+        "pairs",
+        "D_1: paper",
+        "ours",
+        "2 sd",
+        "95 % CI of mean",
+        "",
+        "D_inf: paper",
+        "ours",
+        "2 sd",
+        "95 % CI of mean",
+        "",
+    ]
     cells = [
         [
             *_varied(row),
@@ -328,35 +340,38 @@ def section(result: Values) -> str:
     depths = ", ".join(f"{n}: {depth}" for n, depth in zip(growing["n_pairs"], growing["theorem_depth"], strict=True))
     return f"""## Table 1: distance to the optimal ROC curve
 
-`{result["command"]}`: runs a row: {rows[0]["runs"]}; test pairs a run: {result["n_test"]:,}; seed {result["seed"]}.
-Work on one core: {seconds["table"]:.0f} seconds for the table, {seconds["picture"]:.0f} for the picture.
+`{result["command"]}`: {rows[0]["runs"]} runs per row, {result["n_test"]:,} test pairs per run, random seed {result["seed"]}.
+Run time on one core: {seconds["table"]:.0f} seconds for the table, {seconds["picture"]:.0f} for the figure.
 
 {markdown_table([*VARIED, *columns], cells)}
 
-✓: the printed mean is within {NEAR_D1} of ours for D_1 and within {NEAR_DINF} for D_inf (the paper rounds to 0.01, and its own
-noise is about that). *2 sd* is twice the standard deviation over runs, which is what the paper prints after ±; the ± that it
-prints beside D_inf repeats that of D_1.
+✓: the mean in the paper is within {NEAR_D1} of ours for D_1, and within {NEAR_DINF} for D_inf. (The paper rounds to 0.01, and
+its Monte Carlo error is about as large.) *2 sd* is twice the standard deviation over runs, which is what the paper gives after
+±; its ± for D_inf repeats that of D_1.
 
-Where the text of the paper leaves things open, or says something else than its table:
+Where the text of the paper is not specific, or differs from its table:
 
-- D_1 is the signed AUC\\* - AUC; it equals the integral of the absolute difference when the curves do not cross.
-- The exponents of the weights are l / 2^D_gt, which gives the AUC\\* of 0.96 that the paper states (l / L gives 0.976).
-- The weights are given to the cells in random order; the text has the order of the cells in the tree.
-- A run whose training pairs are all of one sign scores all pairs alike: most runs at p+ = 0.0002.
-- D_inf is exact, the greatest gap of two piecewise linear curves, not the greatest on a grid.
+- D_1 is the signed AUC\\* - AUC, which equals the integral of the absolute difference if the curves do not cross.
+- The exponents of the weights are l / 2^D_gt, which gives the AUC\\* of 0.96 that the paper reports (l / L gives 0.976).
+- The weights are assigned to the cells in random order; the text uses the order of the cells in the tree.
+- A run whose training pairs are all same or all different gives every pair the same score. This is the case for most runs at
+  p+ = 0.0002.
+- D_inf is the exact maximum gap of two piecewise linear curves, not a maximum over a grid.
 
 ### Distances against the number of pairs
 
 ![Distances to the optimal curve against the number of training pairs]({NAME}_growing.png)
 
-Laws of depth 3, p+ = 0.5, the same {growing["runs"]} at each number of pairs; bars are 95 % intervals of the mean. The
-theorem's depth, round(sqrt(log n)) with the natural logarithm, is (pairs: depth) {depths}. Fitted to the theorem's means:
-D_1 = {_formula(growing["d1_fit"])}, D_inf = {_formula(growing["dinf_fit"])}.
+The same {growing["runs"]} distributions of depth 3 with p+ = 0.5 are used for each number of pairs; bars are 95 % confidence
+intervals of the mean. The theorem's depth, round(sqrt(log n)) with the natural logarithm, is (pairs: depth) {depths}. The
+fits to the means at the theorem's depth are D_1 = {_formula(growing["d1_fit"])} and
+D_inf = {_formula(growing["dinf_fit"])}.
 
-The fit is no evidence for the rate of the theorem. The theorem bounds how fast the distance falls up to a constant, which is
-fitted too; and where the rounded depth is 3, the two curves are one: all that the fit can see is a step from one depth to the
-next, and a level. That level is no lack of pairs: to reach the optimal curve in three levels, the first cut would have to part
-the four most similar cells of the law from the four others, but the cells lie in random order.{_extended_section(result)}"""
+These fits do not confirm the rate of the theorem. The theorem bounds the rate only up to a constant, which is fitted as well,
+and the two curves coincide where the rounded depth is 3, so that the fit sees only a step from one depth to the next and a
+plateau. The plateau is not due to a lack of pairs: to reach the optimal curve in three levels, the first cut would have to
+separate the four most similar cells of the distribution from the other four, but the cells are in random
+order.{_extended_section(result)}"""
 
 
 def _formula(fit: Values) -> str:
@@ -378,14 +393,14 @@ def _extended_section(result: Values) -> str:
     titles = [f"{d}: {name}" if name == "tree" else name for d in ("D_1", "D_inf") for name in ("tree", *names.values())]
     return f"""
 
-### The table that the paper did not have
+### Extended table: other models
 
-The same laws and pairs for a tree pruned by {FOLDS}-fold cross-validation, for a forest of {size} trees of the same depth on
-bags of the same training pairs (all coordinates at each cut, mean log-likelihood ratios), and for one tree whose depth
-({DEPTHS[0]} to {DEPTHS[-1]}) {FOLDS}-fold cross-validation chose. Runs a row: {result["extended"][0]["runs"]};
-{seconds:.0f} seconds of work on one core.
+The same distributions and pairs for a tree pruned by {FOLDS}-fold cross-validation, for a forest of {size} trees of the same
+depth on bootstrap samples of the same training pairs (all coordinates at each cut, mean of log-likelihood ratios), and for one
+tree whose depth ({DEPTHS[0]} to {DEPTHS[-1]}) is chosen by {FOLDS}-fold cross-validation. There are
+{result["extended"][0]["runs"]} runs per row, which took {seconds:.0f} seconds on one core.
 
 {markdown_table([*VARIED, *titles], lines)}
 
-The forest lowers D_1 in {sum(lower)} of the {len(lower)} rows with p+ of at least 0.1. With fewer than {2 * FOLDS} pairs of a
-kind nothing is cross-validated: the tree is left whole, and the best depth is taken to be {DEPTHS[0]}."""
+The forest lowers D_1 in {sum(lower)} of the {len(lower)} rows with p+ of at least 0.1. With fewer than {2 * FOLDS} same or
+different pairs there is no cross-validation: the tree is not pruned, and the best depth is taken to be {DEPTHS[0]}."""

@@ -1,4 +1,4 @@
-"""Model files: arrays and JSON in one archive, checked before anything is believed."""
+"""Model files: arrays and JSON in one archive, validated when it is read."""
 
 from simtree.io._fields import ModelFileError
 

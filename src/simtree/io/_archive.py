@@ -1,9 +1,9 @@
-"""Arrays and JSON to one file and back, checked before anything is believed; knows no estimator.
+"""The archive of a model file: a document of JSON and arrays, written to one file and validated when it is read.
 
-A file is a zip archive without compression: ``model.json``, a nested document of words and numbers in which an array is a
-reference, and one member of raw little-endian numbers for each array. Its comment, the last bytes of the file, is the SHA-256
-of all bytes before it, so that no damage goes unnoticed. Nothing in it can run code, and the memory that reading it takes is in
-proportion to what it holds, whatever it claims.
+A file is an uncompressed zip archive with ``model.json``, a nested document of strings and numbers with references to arrays,
+and one member of raw little-endian numbers per array. The archive comment, at the end of the file, holds the SHA-256 checksum
+of all preceding bytes, so that any damage is detected. Reading a file never runs code, and the memory it takes is proportional
+to the size of the file, whatever the file claims. This module does not depend on any estimator.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from simtree._utils.files import write_atomically
 from simtree.io._fields import ARRAY, MAX_BYTES, NUMBER, Fields, ModelFileError
 
 FORMAT = "simtree"
-#: Raised by one whenever what is written changes, were it by a new parameter of a model: an older simtree then says that the
-#: file is newer, not that it is damaged. All versions from `MIN_VERSION` on are read.
+#: Incremented whenever the written content changes, even if only by a new parameter of a model, so that an older simtree
+#: reports a newer file, not a damaged one. All versions from `MIN_VERSION` on can be read.
 VERSION = 2
-#: The oldest version that is read. Version 1 was that of development before 0.1, with other names.
+#: The oldest version that can be read. Version 1 was used in development before 0.1, with other names.
 MIN_VERSION = 2
 DOCUMENT = "model.json"
-# By the name that a file may use.
+# The dtypes that a file may name.
 DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("int32", "int64", "float32", "float64")}
-# What exceeds these is refused, when it is written and unread when it is read.
+# Anything beyond these limits is refused, both on writing and, before it is read, on loading.
 MAX_DOCUMENT_BYTES = 1 << 23
 MAX_MEMBERS = 1 << 14
 MAX_DIMENSIONS = 2
 MAX_NESTING = 32
-# The end of a file: the end of a zip directory, of 22 bytes, and its comment.
+# The end of a file: the end record of the zip directory, of 22 bytes, and the comment.
 SEAL = b"simtree sha256 "
 SEAL_BYTES = len(SEAL) + 64
 END_OF_ZIP = struct.Struct("<4s4H2LH")
-# A row of a zip directory has at most so many bytes, for our short names.
+# Maximum size of an entry of the zip directory, given our short names.
 DIRECTORY_ROW_BYTES = 46 + len("arrays/99999")
 
 
 def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
-    """Write a nested mapping of lists, words, numbers, None and arrays of finite numbers to a file, whole or not at all."""
+    """Write a nested mapping of lists, strings, numbers, None and arrays of finite numbers to a file, atomically."""
     write_atomically(Path(path), document_bytes(document))
 
 
 def document_bytes(document: Mapping[str, Any]) -> bytes:
-    """What `write_document` writes."""
+    """Return the bytes that `write_document` writes."""
     arrays: list[NDArray[Any]] = []
     content = _without_arrays(document, arrays)
     described = [{"dtype": array.dtype.name, "shape": list(array.shape)} for array in arrays]
     text = json.dumps({"format": FORMAT, "version": VERSION, "content": content, "arrays": described}, allow_nan=False).encode()
     if len(text) > MAX_DOCUMENT_BYTES or len(arrays) >= MAX_MEMBERS or sum(array.nbytes for array in arrays) > MAX_BYTES // 2:
         raise ValueError(
-            f"the model is too large for a model file: {len(text):,} bytes of words and {len(arrays):,} arrays of "
+            f"the model is too large for a model file: {len(text):,} bytes of JSON and {len(arrays):,} arrays of "
             f"{sum(array.nbytes for array in arrays):,} bytes; at most {MAX_DOCUMENT_BYTES:,}, {MAX_MEMBERS - 1:,} and "
             f"{MAX_BYTES // 2:,} are written. Grow fewer or smaller trees."
         )
@@ -67,24 +67,24 @@ def document_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def packed(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """A sealed archive of some members. The same members are the same bytes: dates are fixed."""
+    """Return a sealed archive of the members; dates are fixed, so that the same members give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED, allowZip64=False) as archive:
         for name, data in members:
             info = zipfile.ZipInfo(name)
-            info.create_system, info.external_attr = 3, 0o644 << 16  # the same on all machines: a file that may be read
+            info.create_system, info.external_attr = 3, 0o644 << 16  # the same on all systems: a readable file
             archive.writestr(info, data)
         archive.comment = SEAL + b"0" * 64
     return sealed(buffer.getvalue())
 
 
 def sealed(archive: bytes) -> bytes:
-    """An archive with the right checksum in its comment."""
+    """Return an archive with the correct checksum in its comment."""
     return archive[:-SEAL_BYTES] + SEAL + _checksum(archive)
 
 
 def read_document(source: str | Path | bytes) -> Fields:
-    """What `write_document` wrote (to a file, or these bytes); raises `ModelFileError` for anything else."""
+    """Read a file (or the bytes) that `write_document` wrote; raise `ModelFileError` for anything else."""
     if isinstance(source, bytes):
         file, data = "the model file", source
     else:
@@ -97,9 +97,9 @@ def read_document(source: str | Path | bytes) -> Fields:
         return _read(file, data)
     except ModelFileError:
         raise
-    # All that zipfile and json raise for what is not theirs. A recursion that is too deep is a RuntimeError.
+    # All exceptions that zipfile and json raise for invalid input; a RecursionError is a RuntimeError.
     except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, ValueError, LookupError, OverflowError, struct.error) as error:
-        raise ModelFileError(f"{file} is no model file, or is damaged: {error}.") from None
+        raise ModelFileError(f"{file} is not a model file, or is damaged: {error}.") from None
 
 
 def _member(number: int) -> str:
@@ -111,13 +111,13 @@ def _little_endian(array: NDArray[Any]) -> bytes:
 
 
 def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
-    """The document with references for arrays, which are collected, and words for numbers that JSON does not know."""
+    """Return the document with references in place of arrays, which are collected, and strings for non-finite numbers."""
     if isinstance(value, np.ndarray):
         if value.dtype.name not in DTYPES:
-            raise TypeError(f"an array of {value.dtype} has no place in a model file.")
+            raise TypeError(f"an array of {value.dtype} cannot be stored in a model file.")
         if not np.isfinite(value).all():
             raise ValueError(
-                "the model holds numbers that are not finite, which cannot be saved; scale the points and fit again."
+                "the model holds numbers that are not finite, which cannot be saved; scale the samples and fit again."
             )
         arrays.append(value)
         return {ARRAY: len(arrays) - 1}
@@ -130,10 +130,10 @@ def _without_arrays(value: Any, arrays: list[NDArray[Any]]) -> Any:
 
 
 def _read(file: str, data: bytes) -> Fields:
-    """The document of the bytes of a file."""
+    """Return the document in the bytes of a file."""
     seal = data[-SEAL_BYTES:]
     if not seal.startswith(SEAL):
-        raise ModelFileError(f"{file} is no model file of simtree, or a part of it is missing.")
+        raise ModelFileError(f"{file} is not a model file of simtree, or is truncated.")
     if _checksum(data) != seal[len(SEAL) :]:
         raise ModelFileError(f"{file} is damaged: its checksum does not match; take another copy of it.")
     _check_directory(file, data)
@@ -149,30 +149,30 @@ def _read(file: str, data: bytes) -> Fields:
 
 
 def _checksum(data: bytes) -> bytes:
-    """The checksum of all that comes before the seal."""
+    """Return the checksum of all bytes before the seal."""
     return hashlib.sha256(memoryview(data)[:-SEAL_BYTES]).hexdigest().encode()
 
 
 def _check_directory(file: str, data: bytes) -> None:
-    """Refuse an archive whose directory of members, of which objects are made, is too long or not where it must be."""
+    """Refuse an archive whose directory is too long or not at the end, before zipfile creates an object per member."""
     end = len(data) - SEAL_BYTES - END_OF_ZIP.size
     if end < 0:
-        raise ModelFileError(f"{file} is no model file of simtree.")
+        raise ModelFileError(f"{file} is not a model file of simtree.")
     signature, *_, n_members, size, start, comment = END_OF_ZIP.unpack_from(data, end)
     if signature != b"PK\5\6" or comment != SEAL_BYTES or start + size != end:
-        raise ModelFileError(f"{file} is damaged: it does not end as a model file does.")
+        raise ModelFileError(f"{file} is damaged: its end is not that of a model file.")
     if n_members > MAX_MEMBERS or size > DIRECTORY_ROW_BYTES * n_members:
         raise ModelFileError(f"{file} is damaged: its directory is too long.")
 
 
 def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
-    """The document of an archive, if the sizes of all members can be true and its version is known."""
+    """Return the document of an archive after checking the sizes of all members and the version."""
     infos = archive.infolist()
     names = [info.filename for info in infos]
     if names[:1] != [DOCUMENT] or names[1:] != [_member(k) for k in range(len(names) - 1)]:
-        raise ModelFileError(f"{file} is no model file: it does not hold {DOCUMENT} and its arrays alone.")
+        raise ModelFileError(f"{file} is not a model file: it must hold only {DOCUMENT} and its arrays.")
     if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in infos):
-        raise ModelFileError(f"{file} is no model file: it is compressed.")
+        raise ModelFileError(f"{file} is not a model file: it is compressed.")
     if sum(info.file_size for info in infos) > size:
         raise ModelFileError(f"{file} is damaged: it claims to hold more than it does.")
     if infos[0].file_size > MAX_DOCUMENT_BYTES:
@@ -180,7 +180,7 @@ def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[st
     text = archive.read(DOCUMENT)
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{file} is no model file of simtree.")
+        raise ModelFileError(f"{file} is not a model file of simtree.")
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise ModelFileError(f"{file} is damaged: its version is {version!r}.")
@@ -199,7 +199,7 @@ def _checked_document(file: str, archive: zipfile.ZipFile, size: int) -> dict[st
 
 
 def _depth(value: Any) -> int:
-    """How many lists and tables lie in one another, counted until it is too many."""
+    """Return the nesting depth of lists and mappings, counted up to one beyond the limit."""
     level, depth = [value], 0
     while level and depth <= MAX_NESTING:
         inner = (entry.values() if isinstance(entry, dict) else entry for entry in level if isinstance(entry, dict | list))
@@ -208,16 +208,16 @@ def _depth(value: Any) -> int:
 
 
 def _read_array(file: str, number: int, described: Any, data: bytes) -> NDArray[Any]:
-    """One array, if its bytes are as many as its description says."""
+    """Return an array, if the number of its bytes matches its description."""
     name, shape = (described.get("dtype"), described.get("shape")) if isinstance(described, dict) else (None, None)
     if not isinstance(name, str) or name not in DTYPES or not isinstance(shape, list) or not 0 < len(shape) <= MAX_DIMENSIONS:
-        raise ModelFileError(f"{file} is damaged: array {number} is not described.")
+        raise ModelFileError(f"{file} is damaged: array {number} has no valid description.")
     if not all(type(length) is int and 0 <= length <= MAX_BYTES for length in shape):
         raise ModelFileError(f"{file} is damaged: array {number} has the shape {shape}.")
-    if len(shape) > 1 and 0 in shape:  # an empty table could claim any width
+    if len(shape) > 1 and 0 in shape:  # an empty array could claim any number of columns
         raise ModelFileError(f"{file} is damaged: array {number} has the shape {shape}.")
     n_bytes = DTYPES[name].itemsize * math.prod(shape)
     if n_bytes != len(data):
         raise ModelFileError(f"{file} is damaged: array {number} has {len(data):,} bytes instead of {n_bytes:,}.")
-    # A copy, because the bytes of a file cannot be written to, and kernels are compiled for arrays that can.
+    # A copy, because arrays on bytes are read-only and kernels are compiled for writeable arrays.
     return np.frombuffer(data, dtype=DTYPES[name]).reshape(shape).astype(np.dtype(name))

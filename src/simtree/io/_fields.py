@@ -1,4 +1,4 @@
-"""Fields of a document that was read: every entry is asked for by name and kind, and checked before it is believed."""
+"""Validated access to the entries of a model file by name and type."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A name in a document that stands for an array, or for a number that JSON has no word for.
+# Keys in a document that mark a reference to an array, or a number that JSON cannot represent.
 ARRAY = "$array"
 NUMBER = "$number"
-UNUSUAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-# Larger arrays and lengths are taken for damage.
+NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+# Larger arrays and lengths are treated as damage.
 MAX_BYTES = 1 << 30
-# Larger counts are taken for damage.
+# Larger counts are treated as damage.
 MAX_COUNT = 1 << 53
-# Beyond this the product of two such numbers, squared, may overflow.
+# The square of the product of two larger numbers may overflow.
 MAX_MODERATE = 1e70
 
 
 class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or was written by a newer simtree."""
+    """Error raised if a file is not a model file, is damaged, or was written by a newer simtree."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """A part of a document, whose entries are asked for by name and kind.
+    """A part of a document, whose entries are read by name and type.
 
-    Each method raises `ModelFileError` with the name of the file and of the entry if it is missing or is not what it must be.
+    Each method raises `ModelFileError`, with the names of the file and of the entry, if the entry is missing or invalid.
     """
 
     file: str
@@ -39,73 +39,73 @@ class Fields:
     arrays: Sequence[NDArray[Any]]
 
     def fail(self, name: str, what: str) -> ModelFileError:
-        """The error that an entry is not what it must be."""
+        """Return the error that an entry is invalid."""
         return ModelFileError(f"{self.file} is damaged: {self.place}{name} {what}.")
 
     def get(self, name: str) -> Any:
-        """An entry as it is; numbers that JSON has no word for are numbers."""
+        """Return an entry as it is; infinite and NaN numbers are decoded."""
         if name not in self.content:
             raise self.fail(name, "is missing")
-        return self._usual(name, self.content[name])
+        return self._decode(name, self.content[name])
 
     def has(self, name: str) -> bool:
-        """Whether there is such an entry, and it is not None."""
+        """Return whether the entry exists and is not None."""
         return self.content.get(name) is not None
 
     def part(self, name: str) -> Fields:
-        """An entry that is a document itself."""
+        """Return an entry that is itself a document."""
         return self._part(name, self.get(name))
 
-    def parts(self, name: str, most: int) -> list[Fields]:
-        """An entry that is a list of documents."""
-        values = self.items(name, most)
+    def parts(self, name: str, max_length: int) -> list[Fields]:
+        """Return an entry that is a list of documents."""
+        values = self.items(name, max_length)
         return [self._part(f"{name}[{k}]", value) for k, value in enumerate(values)]
 
-    def items(self, name: str, most: int) -> list[Any]:
-        """An entry that is a list."""
+    def items(self, name: str, max_length: int) -> list[Any]:
+        """Return an entry that is a list."""
         values = self.get(name)
-        if not isinstance(values, list) or len(values) > most:
-            raise self.fail(name, f"must be a list of at most {most:,} entries")
-        return [self._usual(name, value) for value in values]
+        if not isinstance(values, list) or len(values) > max_length:
+            raise self.fail(name, f"must be a list of at most {max_length:,} entries")
+        return [self._decode(name, value) for value in values]
 
     def word(self, name: str, choices: Iterable[str] | None = None) -> str:
-        """An entry that is a word, one of some if they are given."""
+        """Return an entry that is a string, and one of the choices if they are given."""
         value = self.get(name)
         known = None if choices is None else tuple(choices)
         if not isinstance(value, str) or (known is not None and value not in known):
-            raise self.fail(name, "must be a word" if known is None else f"must be one of {', '.join(map(repr, known))}")
+            raise self.fail(name, "must be a string" if known is None else f"must be one of {', '.join(map(repr, known))}")
         return value
 
-    def words(self, name: str, most: int) -> list[str]:
-        """An entry that is a list of words."""
-        values = self.items(name, most)
+    def words(self, name: str, max_length: int) -> list[str]:
+        """Return an entry that is a list of strings."""
+        values = self.items(name, max_length)
         if not all(isinstance(value, str) for value in values):
-            raise self.fail(name, "must be a list of words")
+            raise self.fail(name, "must be a list of strings")
         return values
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """An entry that is a whole number in a range."""
+        """Return an entry that is an integer in a range."""
         value = self.get(name)
         if type(value) is not int or not low <= value <= high:
-            raise self.fail(name, f"must be a whole number from {low:,} to {high:,}")
+            raise self.fail(name, f"must be an integer from {low:,} to {high:,}")
         return value
 
     def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
-        """An entry that is a number in a range."""
+        """Return an entry that is a number in a range."""
         value = self.get(name)
         if not _is_number(value) or not low <= value <= high:
             raise self.fail(name, f"must be a number from {low:g} to {high:g}")
         return float(value)
 
     def numbers(self, name: str, length: int) -> NDArray[np.float64]:
-        """An entry that is a list of numbers, which need not be finite."""
+        """Return an entry that is a list of numbers, which need not be finite."""
         values = self.items(name, length)
         if len(values) != length or not all(map(_is_number, values)):
             raise self.fail(name, f"must be a list of {length:,} numbers")
         return np.array(values, dtype=np.float64)
 
     def flag(self, name: str) -> bool:
-        """An entry that is true or false."""
+        """Return an entry that is true or false."""
         value = self.get(name)
         if type(value) is not bool:
             raise self.fail(name, "must be true or false")
@@ -114,7 +114,7 @@ class Fields:
     def array(
         self, name: str, dtype: str, shape: tuple[int | None, ...], *, low: float = -math.inf, high: float = math.inf
     ) -> NDArray[Any]:
-        """An entry that is an array of a type and shape (None: any length), all of whose numbers are finite and in a range."""
+        """Return an entry that is an array of a dtype and shape (None: any length) of finite numbers in a range."""
         value = self.get(name)
         number = value.get(ARRAY) if isinstance(value, dict) else None
         if type(number) is not int or not 0 <= number < len(self.arrays):
@@ -123,7 +123,7 @@ class Fields:
         if array.dtype.name != dtype or array.ndim != len(shape):
             raise self.fail(name, f"must be an array of {dtype} with {len(shape)} dimensions")
         if any(wanted is not None and length != wanted for length, wanted in zip(array.shape, shape, strict=True)):
-            raise self.fail(name, f"has the shape {array.shape}, which does not fit the rest")
+            raise self.fail(name, f"has the shape {array.shape}, which does not match the other entries")
         if array.size and not (low <= array.min() and array.max() <= high and np.isfinite(array).all()):
             raise self.fail(name, f"must hold finite numbers from {low:g} to {high:g}")
         return array
@@ -133,7 +133,7 @@ class Fields:
         return self.array(name, "float64", shape, low=-MAX_MODERATE, high=MAX_MODERATE)
 
     def lengths(self, name: str, n: int | None, total: int | None = None, *, low: int = 0) -> NDArray[np.int64]:
-        """An entry that is an array of lengths of parts, which sum to a total."""
+        """Return an entry that is an array of lengths with a given total."""
         found = self.array(name, "int64", (n,), low=low, high=MAX_BYTES)
         if total is not None and int(found.sum()) != total:
             raise self.fail(name, f"must sum to {total:,}")
@@ -141,25 +141,25 @@ class Fields:
 
     def _part(self, name: str, value: Any) -> Fields:
         if not isinstance(value, dict):
-            raise self.fail(name, "must be a table of names")
+            raise self.fail(name, "must be a mapping")
         return Fields(self.file, f"{self.place}{name}.", value, self.arrays)
 
-    def _usual(self, name: str, value: Any) -> Any:
+    def _decode(self, name: str, value: Any) -> Any:
         if not isinstance(value, dict) or NUMBER not in value:
             return value
         word = value[NUMBER]
-        if not isinstance(word, str) or word not in UNUSUAL:
+        if not isinstance(word, str) or word not in NON_FINITE:
             raise self.fail(name, "must be a number")
-        return UNUSUAL[word]
+        return NON_FINITE[word]
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number that float64 can hold; JSON knows whole numbers of any size."""
+    """Return whether a value is a number that float64 can hold; JSON allows integers of any size."""
     return type(value) is float or (type(value) is int and abs(value) < 1 << 63)
 
 
 def moderate(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array to be written, whose numbers will be accepted when it is read."""
+    """Return an array to be written, after checking that it will be accepted when it is read."""
     if array.size and np.abs(array).max() > MAX_MODERATE:
         raise ValueError(f"the model holds numbers beyond {MAX_MODERATE:g}, which cannot be saved; scale the samples first.")
     return array

@@ -1,8 +1,8 @@
-"""The registry of classes that a model file may name, and their parameters as data.
+"""The registry of classes that a model file may name, and the conversion of their parameters to data.
 
-Only registered classes are written and read, by their names, and Pipelines of them: a file cannot name other code. A class
-writes what it learned with ``_get_fitted_state`` and reads it with ``_set_fitted_state``, side by side; classes of
-scikit-learn, which have no such methods, are registered together with two functions that do the same (`adapt`).
+Only registered classes, and Pipelines of them, are written and read, by name: a file cannot refer to other code. A class
+returns its fitted state with ``_get_fitted_state`` and restores it with ``_set_fitted_state``. Classes of scikit-learn, which
+have no such methods, are registered with two functions that do the same (`adapt`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ PIPELINE = "Pipeline"
 MODEL, SPLITTER, REPRESENTATION, REGION = "model", "splitter", "representation", "region"
 # Kinds of estimators that may be a parameter of another.
 PARAMETERS = (SPLITTER, REPRESENTATION)
-# Tables of samples, or functions of the user's: not part of a model. Members of an ensemble: written with what they learned.
+# A preprocessor, an array of samples or a function of the user, is not part of a model; the members of an ensemble are written
+# with their fitted state.
 LEFT_OUT = ("preprocessor", "estimators")
-# Larger numbers are taken for damage.
+# Larger numbers are treated as damage.
 MAX_STEPS = 32
-MAX_THREADS = 64
+MAX_JOBS = 64
 
 T = TypeVar("T", bound=type)
 
 
 class External(NamedTuple):
-    """A class of another library, imported when it is needed, with functions that write and read what it learned."""
+    """A class of another library, imported when it is needed, with functions that get and set its fitted state."""
 
     module: str
     get_state: Callable[[Any], dict[str, Any]]
@@ -44,7 +45,7 @@ _EXTERNAL: dict[str, External] = {}
 
 
 def register(kind: str) -> Callable[[T], T]:
-    """Return a class decorator that lets model files name the class as one of a kind."""
+    """Return a class decorator that registers the class under a kind, so that model files may name it."""
 
     def add(cls: T) -> T:
         _CLASSES[kind][cls.__name__] = cls
@@ -54,7 +55,7 @@ def register(kind: str) -> Callable[[T], T]:
 
 
 def adapt(name: str, external: External) -> None:
-    """Let model files name a transformer of another library as a representation."""
+    """Register a transformer of another library as a representation that model files may name."""
     _EXTERNAL[name] = external
 
 
@@ -71,44 +72,44 @@ def get_class(kind: str, name: str) -> Any:
 
 
 def is_registered(value: Any, kind: str) -> bool:
-    """Return whether the class of an object is one that a file may name."""
+    """Return whether the class of an object is registered under a kind."""
     name = type(value).__name__
     return name in known_names(kind) and get_class(kind, name) is type(value)
 
 
 def get_fitted_state(representation: Any) -> dict[str, Any]:
-    """Return what a model file holds of what a registered representation learned."""
+    """Return the fitted state of a registered representation."""
     external = _EXTERNAL.get(type(representation).__name__)
     state: dict[str, Any] = representation._get_fitted_state() if external is None else external.get_state(representation)
     return state
 
 
 def set_fitted_state(representation: Any, fields: Fields) -> int:
-    """Read what a registered representation learned; return the number of columns of transformed samples."""
+    """Restore the fitted state of a registered representation; return the number of columns of transformed samples."""
     external = _EXTERNAL.get(type(representation).__name__)
     return int(representation._set_fitted_state(fields)) if external is None else external.set_state(representation, fields)
 
 
 def refusal(what: str) -> str:
-    """Return the sentence that something cannot be saved."""
+    """Return the message that something cannot be saved."""
     known = ", ".join([*known_names(SPLITTER), *known_names(REPRESENTATION)])
     return (
-        f"{what} cannot be saved: a model file holds data, never code, and knows these splitters and representations only "
-        f"({known}, and Pipelines of them); use these, or pickle the model and load it only where you trust whoever can write "
-        "the file."
+        f"{what} cannot be saved: a model file holds data, never code, and supports only these splitters and representations "
+        f"({known}, and Pipelines of them); use these, or pickle the model and load it only if you trust everyone who "
+        "can write the file."
     )
 
 
 def parameters_state(estimator: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator without tables of samples and random generators; many threads are all cores."""
+    """Return the parameters of an estimator as data; a random generator becomes None, and many parallel jobs become -1."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
-    if isinstance(parameters.get("n_jobs"), numbers.Integral) and parameters["n_jobs"] > MAX_THREADS:
+    if isinstance(parameters.get("n_jobs"), numbers.Integral) and parameters["n_jobs"] > MAX_JOBS:
         parameters["n_jobs"] = -1
     return {name: _parameter(type(estimator).__name__, name, value) for name, value in parameters.items()}
 
 
 def plain_parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator as strings and numbers for people; the same are left out."""
+    """Return the parameters of an estimator as strings and numbers for display, without those in `LEFT_OUT`."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -122,7 +123,7 @@ def plain_parameters(estimator: Any) -> dict[str, Any]:
 
 
 def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
-    """Return an unfitted estimator with the parameters of its state and those given."""
+    """Return an unfitted estimator with the parameters of its state and the given ones."""
     part = fields.part("parameters")
     names = cls._get_param_names()  # type: ignore[attr-defined]
     unknown = set(part.content) - set(names) | set(LEFT_OUT) & set(part.content)
@@ -130,9 +131,9 @@ def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
         raise part.fail(min(unknown), f"is not a parameter of {cls.__name__}")
     parameters = {name: _read_parameter(part, name) for name in part.content}
     n_jobs = parameters.get("n_jobs")
-    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0 or n_jobs > MAX_THREADS):
-        raise part.fail("n_jobs", f"must be a number of parallel jobs, at most {MAX_THREADS}")
-    # JSON has no tuples; scikit-learn insists on them where its default is one.
+    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0 or n_jobs > MAX_JOBS):
+        raise part.fail("n_jobs", f"must be a number of parallel jobs, at most {MAX_JOBS}")
+    # JSON has no tuples; scikit-learn requires one where the default is a tuple.
     defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
     for name, value in parameters.items():
         if isinstance(value, list) and isinstance(defaults.get(name), tuple):
@@ -141,27 +142,27 @@ def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
 
 
 def check_parameters(fields: Fields, estimator: Any) -> None:
-    """Refuse parameters that `fit` would refuse."""
+    """Raise an error for parameters that `fit` would refuse."""
     try:
         if hasattr(estimator, "_check_parameters"):
             estimator._check_parameters()
         else:
             estimator._validate_params()
     except (TypeError, ValueError, OverflowError) as error:
-        raise fields.fail("parameters", f"are wrong: {error}") from None
+        raise fields.fail("parameters", f"are invalid: {error}") from None
 
 
 def pipeline_steps(fields: Fields) -> list[Fields]:
-    """Return the steps of a Pipeline, with names that it allows."""
+    """Return the steps of a Pipeline after checking their names."""
     steps = fields.parts("steps", MAX_STEPS)
     names = [step.word("name") for step in steps]
     if not steps or len(set(names)) < len(names) or any("__" in name or not name for name in names):
-        raise fields.fail("steps", "must have different names without '__'")
+        raise fields.fail("steps", "must have distinct names without '__'")
     return steps
 
 
 def _parameter(owner: str, name: str, value: Any) -> Any:
-    """Return a parameter as it is written."""
+    """Return a parameter as data."""
     if _is_plain(value):
         return value
     if isinstance(value, np.random.RandomState):
@@ -177,7 +178,7 @@ def _parameter(owner: str, name: str, value: Any) -> Any:
 
 
 def _read_parameter(fields: Fields, name: str) -> Any:
-    """Return a parameter that was written by `_parameter`."""
+    """Return the parameter that `_parameter` converted to data."""
     value = fields.get(name)
     if isinstance(value, list):
         value = fields.items(name, len(value))

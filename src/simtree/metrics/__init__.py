@@ -1,7 +1,7 @@
-"""Figures of pair scores, as pure functions of arrays: ROC curves, error rates, identification, evidence.
+"""Metrics of pair scores: ROC curves, error rates, identification rates and the quality of log-likelihood ratios.
 
-Ties are grouped everywhere, and a rate at a target is one that a threshold reaches with *at most* the target, never the
-nearest one. A pair is accepted iff its score is at least the threshold.
+All metrics are pure functions of arrays. A pair is accepted iff its score is at least the threshold. Tied scores are treated as
+one, and a rate at a target is the best one of a threshold whose error rate is *at most* the target.
 """
 
 from simtree.metrics._evidence import cllr, d_prime, min_cllr, monotone_llr

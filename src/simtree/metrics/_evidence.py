@@ -1,4 +1,4 @@
-"""How far two kinds of scores lie apart, and what scores are worth as evidence (log-likelihood ratios)."""
+"""Separation of the scores of same and different pairs, and the quality of scores as log-likelihood ratios."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ Counts = NDArray[np.int64]
 
 
 def d_prime(scores: ArrayLike, same: ArrayLike) -> float:
-    """Distance of the means of the two kinds of scores, in root mean square standard deviations.
+    """Return the sensitivity index d': the difference of the mean scores of same and different pairs, standardised.
+
+    The unit is the root mean square of the standard deviations of the scores of same and of different pairs.
 
     Parameters
     ----------
     scores : array of shape (n_pairs,)
-        Larger means more alike.
+        Scores of the pairs; larger means more similar.
     same : array of shape (n_pairs,)
-        Whether each pair shares its label: bool, 0/1 or -1/+1; both kinds must occur.
+        True for same pairs: bool, 0/1 or -1/+1. Same and different pairs must both occur.
 
     Returns
     -------
     float
-        Infinite if neither kind varies.
+        The index; infinite if the scores vary neither among same nor among different pairs.
 
     Examples
     --------
@@ -38,25 +40,28 @@ def d_prime(scores: ArrayLike, same: ArrayLike) -> float:
 
 
 def separation(mean_same: float, var_same: float, mean_different: float, var_different: float) -> float:
-    """`d_prime` from moments."""
+    """Return `d_prime` from means and variances."""
     spread = math.sqrt((var_same + var_different) / 2)
     gap = float(mean_same - mean_different)
     return gap / spread if spread else math.copysign(math.inf, gap) if gap else 0.0
 
 
 def cllr(llr: ArrayLike, same: ArrayLike) -> float:
-    """Cost of log-likelihood ratios, in bits: 0 is perfect, 1 says nothing, and more misleads.
+    """Return the cost of log-likelihood ratios (Cllr), in bits.
+
+    A cost of 0 is perfect, 1 is that of scores without information, and a larger cost means that the ratios mislead.
 
     Parameters
     ----------
     llr : array of shape (n_pairs,)
         Natural logarithms of likelihood ratios, such as the scores of a forest with ``aggregation="llr"``.
     same : array of shape (n_pairs,)
-        Whether each pair shares its label: bool, 0/1 or -1/+1; both kinds must occur.
+        True for same pairs: bool, 0/1 or -1/+1. Same and different pairs must both occur.
 
     Returns
     -------
     float
+        The cost.
 
     Examples
     --------
@@ -69,28 +74,29 @@ def cllr(llr: ArrayLike, same: ArrayLike) -> float:
 
 
 def same_cost(llr: FloatArray) -> float:
-    """Sum of the costs of same pairs, in bits."""
+    """Return the sum of the costs of same pairs, in bits."""
     return float(np.logaddexp(0.0, -llr).sum()) / math.log(2)
 
 
 def different_cost(llr: FloatArray) -> float:
-    """Sum of the costs of different pairs, in bits."""
+    """Return the sum of the costs of different pairs, in bits."""
     return float(np.logaddexp(0.0, llr).sum()) / math.log(2)
 
 
 def min_cllr(scores: ArrayLike, same: ArrayLike) -> float:
-    """Least `cllr` that an increasing function of the scores can have on these pairs: what is lost in the order alone.
+    """Return the minimum `cllr` over all increasing functions of the scores: the part of the cost due to their order.
 
     Parameters
     ----------
     scores : array of shape (n_pairs,)
-        Larger means more alike.
+        Scores of the pairs; larger means more similar.
     same : array of shape (n_pairs,)
-        Whether each pair shares its label: bool, 0/1 or -1/+1; both kinds must occur.
+        True for same pairs: bool, 0/1 or -1/+1. Same and different pairs must both occur.
 
     Returns
     -------
     float
+        The minimum cost, in bits.
 
     Examples
     --------
@@ -102,23 +108,25 @@ def min_cllr(scores: ArrayLike, same: ArrayLike) -> float:
 
 
 def monotone_llr(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The increasing function of the scores that is the best evidence (pool adjacent violators), kept finite at its ends.
+    """Fit log-likelihood ratios as an increasing function of the scores, by pooling adjacent violators (PAV).
 
     Parameters
     ----------
     scores : array of shape (n_pairs,)
-        Larger means more alike.
+        Scores of the pairs; larger means more similar.
     same : array of shape (n_pairs,)
-        Whether each pair shares its label: bool, 0/1 or -1/+1; both kinds must occur.
+        True for same pairs: bool, 0/1 or -1/+1. Same and different pairs must both occur.
 
     Returns
     -------
-    knots, llr : arrays of shape (n_knots,)
-        Log-likelihood ratios (natural) at strictly increasing scores; between them it is linear, beyond them constant.
+    knots : array of shape (n_knots,)
+        Strictly increasing scores.
+    llr : array of shape (n_knots,)
+        Log-likelihood ratios (natural) at the knots. The function is linear between knots and constant beyond them.
 
     Notes
     -----
-    One pair of each kind is added above all scores and one below: no number of pairs is enough for certainty.
+    One same and one different pair are added above all scores, and below, to keep the ratios finite.
 
     Examples
     --------
@@ -129,22 +137,22 @@ def monotone_llr(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, FloatA
     values, n_same, n_different = grouped(*check_scores(scores, same))
     pad = np.ones(1, dtype=np.int64)
     ratio = likelihood_ratios(np.concatenate([pad, n_same, pad]), np.concatenate([pad, n_different, pad]))[1:-1]
-    # The ends of each step are enough.
+    # Keep only the two ends of each step.
     changes = np.flatnonzero(np.diff(ratio) > 0.0)
     keep = np.unique(np.concatenate([[0], changes, changes + 1, [len(values) - 1]]))
     return values[keep], np.log(ratio[keep])
 
 
 def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, Counts, Counts]:
-    """Distinct scores in increasing order, and how many same and different pairs have each."""
+    """Return the distinct scores in increasing order, and the numbers of same and of different pairs at each."""
     values, where = np.unique(score, return_inverse=True)
     n_same = np.bincount(where[is_same], minlength=len(values))
     return values, n_same, np.bincount(where, minlength=len(values)) - n_same
 
 
 def likelihood_ratios(n_same: Counts, n_different: Counts) -> FloatArray:
-    """Ratio of the shares of same and of different pairs at each of increasing scores, made to increase by pooling."""
-    from sklearn.isotonic import isotonic_regression  # here: not needed for an import
+    """Return the isotonic ratio of the shares of same and of different pairs at increasing scores."""
+    from sklearn.isotonic import isotonic_regression  # imported here to keep the import of simtree fast
 
     share_same, share_different = n_same / n_same.sum(), n_different / n_different.sum()
     weight = share_same + share_different
@@ -157,7 +165,7 @@ def likelihood_ratios(n_same: Counts, n_different: Counts) -> FloatArray:
 
 
 def min_cost(n_same: Counts, n_different: Counts) -> float:
-    """`min_cllr` from counts at increasing scores."""
+    """Return `min_cllr` from the counts at increasing scores."""
     ratio = likelihood_ratios(n_same, n_different)
     with np.errstate(divide="ignore"):
         llr = np.log(ratio)

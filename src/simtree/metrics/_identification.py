@@ -1,4 +1,4 @@
-"""Figures of 1:N search: how high the true identity ranks, and how often a stranger is taken for somebody."""
+"""Metrics of 1:N search: ranks of the true identity, and rates of misses and false alarms."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from simtree.metrics._roc import FloatArray
 
 
 class Searches(NamedTuple):
-    """What 1:N searches found, one entry a probe.
+    """Results of 1:N searches, one entry per probe.
 
     Parameters
     ----------
     mated : array of shape (n_probes,)
-        Best score with a sample of the probe's own identity; -inf if the gallery has none.
+        Best score with a gallery sample of the probe's own identity; -inf if the gallery has none.
     nonmated : array of shape (n_probes,)
-        Best score with a sample of another identity.
+        Best score with a gallery sample of another identity.
     ranks : array of shape (n_probes,)
-        Rank of the own identity, from 1, ties counted against it; 0 if the gallery has none.
+        Rank of the probe's own identity, from 1, with ties counted against it; 0 if the gallery has no such identity.
 
     Examples
     --------
@@ -36,18 +36,23 @@ class Searches(NamedTuple):
 
 
 def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Searches:
-    """Best scores and ranks of searches, from a matrix of scores. An identity is as alike as its best sample.
+    """Return the best scores and ranks of 1:N searches from a matrix of scores.
+
+    The score of an identity is the best score of its gallery samples.
 
     Parameters
     ----------
     scores : array-like of shape (n_probes, n_gallery)
-        Larger for more alike.
-    probes, gallery : array-like
-        Identity of each row, and of each column.
+        Scores of probes and gallery samples; larger means more similar.
+    probes : array-like of shape (n_probes,)
+        Identity of each probe.
+    gallery : array-like of shape (n_gallery,)
+        Identity of each gallery sample.
 
     Returns
     -------
     Searches
+        Best mated score, best non-mated score and rank of each probe.
 
     Examples
     --------
@@ -60,12 +65,12 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
     table, rows, columns = np.asarray(scores, dtype=np.float64), np.asarray(probes), np.asarray(gallery)
     if table.shape != (len(rows), len(columns)) or not len(columns):
         raise ValueError(
-            f"scores has shape {table.shape}; give a row for each of the {len(rows)} probes and a column for each of "
-            f"the {len(columns)} gallery samples, of which there must be one."
+            f"scores has shape {table.shape}; give one row for each of the {len(rows)} probes and one column for each of "
+            f"the {len(columns)} gallery samples, and at least one gallery sample."
         )
     if np.isnan(table).any():
         raise ValueError(
-            f"scores must not be NaN, got {np.count_nonzero(np.isnan(table))} of {table.size}: give -inf to misses."
+            f"scores must not be NaN, got {np.count_nonzero(np.isnan(table))} of {table.size}: use -inf for missing scores."
         )
     names, codes = np.unique(columns, return_inverse=True)
     order = np.argsort(codes, kind="stable")
@@ -78,18 +83,19 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
 
 
 def cmc(ranks: ArrayLike, max_rank: int = 20) -> FloatArray:
-    """Cumulative match characteristic: the share of searches whose true identity is among the best k, for k = 1, 2, ...
+    """Return the cumulative match characteristic: the share of searches with the true identity at rank k or better, for each k.
 
     Parameters
     ----------
     ranks : array-like of int
-        As in `Searches`; searches without a true identity in the gallery (0) do not count.
+        Ranks as in `Searches`; searches whose identity is not in the gallery (rank 0) are ignored.
     max_rank : int, default=20
-        The last k.
+        The largest rank k.
 
     Returns
     -------
     array of shape (max_rank,)
+        Shares for k = 1, ..., max_rank.
 
     Examples
     --------
@@ -109,23 +115,26 @@ def fnir_at_fpir(found: Searches, fpir: float, *, max_rank: int = ...) -> float:
 @overload
 def fnir_at_fpir(found: Searches, fpir: Sequence[float] | FloatArray, *, max_rank: int = ...) -> FloatArray: ...
 def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *, max_rank: int = 1) -> float | FloatArray:
-    """Open-set identification: lowest share of searches that miss the true identity, with at most `fpir` false alarms.
+    """Return the lowest FNIR of open-set identification over the thresholds whose FPIR is at most `fpir`.
 
-    A search of somebody enrolled misses if the true identity is not among the best `max_rank`, or scores below the threshold
-    (FNIR). A search of somebody not enrolled is a false alarm if anybody reaches the threshold (FPIR).
+    FNIR, the false negative identification rate, is the share of searches for an enrolled identity that miss it, because it is
+    not among the best `max_rank` or scores below the threshold. FPIR, the false positive identification rate, is the share of
+    searches for an identity that is not enrolled in which any identity reaches the threshold.
 
     Parameters
     ----------
     found : Searches
-        Probes with a mate count as searches of enrolled people; all probes, their own identity put aside, as searches of people
-        who are not.
-    fpir : float or array, in [0, 1]
+        Results of searches. Probes whose identity is in the gallery are the searches for enrolled identities; all probes, with
+        their own identity ignored, are the searches for identities that are not enrolled.
+    fpir : float or array
+        Maximum false positive identification rate, in [0, 1].
     max_rank : int, default=1
+        Maximum rank at which the true identity counts as found.
 
     Returns
     -------
     float or array
-        As `fpir`.
+        False negative identification rate, with the shape of `fpir`.
 
     Examples
     --------
@@ -142,7 +151,7 @@ def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *,
     if not enrolled.any():
         raise ValueError("found holds no search whose identity is in the gallery; give at least one.")
     listed = np.where(found.ranks[enrolled] <= max_rank, found.mated[enrolled], -np.inf)
-    # With k alarms allowed, the threshold lies just above the next one, so that ties never add an alarm.
+    # If k alarms are allowed, the threshold lies just above alarm k + 1, so that ties never add an alarm.
     n_allowed = np.searchsorted(np.arange(1, len(alarms) + 1) / len(alarms), targets, side="right")
     next_alarm = np.append(alarms, -np.inf)[n_allowed]
     hits = np.count_nonzero(listed > next_alarm[..., None], axis=-1)

@@ -1,4 +1,4 @@
-"""Error rates of verification as biometrics names them: FMR is the false positive rate, FNMR is one minus the true one."""
+"""Error rates of verification in biometric terms: FMR is the false positive rate, FNMR one minus the true positive rate."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from simtree.metrics._roc import ROUNDING, FloatArray, Roc, thresholds_of, tpr_a
 
 
 class EqualErrorRate(NamedTuple):
-    """Where false matches are as frequent as false non-matches.
+    """Equal error rate, where false matches are as frequent as false non-matches.
 
     Parameters
     ----------
     value : float
-        The middle of `low` and `high`.
+        The mean of `low` and `high`.
     low, high : float
-        The two error rates at `threshold`: a step curve seldom has a point where they are equal.
+        The two error rates at `threshold`, which are rarely equal because an empirical curve has steps.
     threshold : float
-        Accept iff score >= threshold.
+        Threshold of the operating point: accept iff score >= threshold.
 
     Examples
     --------
@@ -37,19 +37,20 @@ class EqualErrorRate(NamedTuple):
 
 
 def eer(roc: Roc) -> EqualErrorRate:
-    """Equal error rate with its interval, as in the FVC2000 competition.
+    """Return the equal error rate with its interval, as in the FVC2000 competition.
 
-    Of the two neighbouring thresholds where the sign of FMR - FNMR changes, the one with the smaller sum of errors is taken;
+    Of the two neighbouring thresholds where the sign of FMR - FNMR changes, the one with the smaller sum of errors is used;
     its two error rates are the ends of the interval.
 
     Parameters
     ----------
     roc : Roc
-        With thresholds, as `roc_curve` makes it.
+        Curve with thresholds, as returned by `roc_curve`.
 
     Returns
     -------
     EqualErrorRate
+        The rate, its interval and its threshold.
 
     Examples
     --------
@@ -59,24 +60,28 @@ def eer(roc: Roc) -> EqualErrorRate:
     """
     thresholds = thresholds_of(roc)
     fmr, fnmr = det_points(roc)
-    gap = fmr - fnmr  # one minus a rate is rounded, so equal rates may differ a little
-    strict = int(np.argmax(gap >= -ROUNDING))  # the highest threshold with FNMR <= FMR; at the last knot it holds
-    loose = len(fmr) - 1 - int(np.argmax(gap[::-1] <= ROUNDING))  # the lowest with FNMR >= FMR; at the first knot it holds
+    gap = fmr - fnmr  # FNMR is rounded, so equal rates may differ slightly
+    strict = int(np.argmax(gap >= -ROUNDING))  # highest threshold with FNMR <= FMR, which holds at the last knot
+    loose = len(fmr) - 1 - int(np.argmax(gap[::-1] <= ROUNDING))  # lowest one with FNMR >= FMR, which holds at the first knot
     k = strict if fmr[strict] + fnmr[strict] <= fmr[loose] + fnmr[loose] else loose
     low, high = sorted((float(fmr[k]), float(fnmr[k])))
     return EqualErrorRate((low + high) / 2, low, high, float(thresholds[k]))
 
 
 def det_points(roc: Roc) -> tuple[FloatArray, FloatArray]:
-    """FMR and FNMR of the knots of a curve, by falling threshold: the points of a DET curve.
+    """Return the points of the DET curve: FMR and FNMR at the knots of a ROC curve, by decreasing threshold.
 
     Parameters
     ----------
     roc : Roc
+        Curve.
 
     Returns
     -------
-    fmr, fnmr : arrays of shape (n_knots,)
+    fmr : array of shape (n_knots,)
+        False match rates.
+    fnmr : array of shape (n_knots,)
+        False non-match rates.
 
     Examples
     --------
@@ -92,17 +97,21 @@ def fnmr_at_fmr(roc: Roc, fmr: float) -> float: ...
 @overload
 def fnmr_at_fmr(roc: Roc, fmr: Sequence[float] | FloatArray) -> FloatArray: ...
 def fnmr_at_fmr(roc: Roc, fmr: float | Sequence[float] | FloatArray) -> float | FloatArray:
-    """Lowest FNMR of the thresholds whose FMR is at most `fmr`: FMR100 is at 1e-2, FMR1000 at 1e-3.
+    """Return the lowest FNMR of the thresholds whose FMR is at most `fmr`.
+
+    FMR100 is the FNMR at ``fmr=1e-2``, FMR1000 the one at ``fmr=1e-3``.
 
     Parameters
     ----------
     roc : Roc
-    fmr : float or array, in [0, 1]
+        Curve.
+    fmr : float or array
+        Maximum false match rate, in [0, 1].
 
     Returns
     -------
     float or array
-        As `fmr`.
+        False non-match rate, with the shape of `fmr`.
 
     Examples
     --------
@@ -113,17 +122,19 @@ def fnmr_at_fmr(roc: Roc, fmr: float | Sequence[float] | FloatArray) -> float | 
 
 
 def threshold_at_fmr(roc: Roc, fmr: float) -> float:
-    """The threshold of `fnmr_at_fmr`: the highest that reaches this FNMR; infinity if none accepts a same pair.
+    """Return the threshold of `fnmr_at_fmr`, the highest one on ties.
 
     Parameters
     ----------
     roc : Roc
-        With thresholds, as `roc_curve` makes it.
-    fmr : float in [0, 1]
+        Curve with thresholds, as returned by `roc_curve`.
+    fmr : float
+        Maximum false match rate, in [0, 1].
 
     Returns
     -------
     float
+        The threshold; infinity if no allowed threshold accepts a same pair.
 
     Examples
     --------
@@ -136,7 +147,17 @@ def threshold_at_fmr(roc: Roc, fmr: float) -> float:
 
 
 def zero_fmr(roc: Roc) -> float:
-    """Lowest FNMR without a single false match.
+    """Return the lowest FNMR at which the FMR is zero.
+
+    Parameters
+    ----------
+    roc : Roc
+        Curve.
+
+    Returns
+    -------
+    float
+        False non-match rate.
 
     Examples
     --------
@@ -147,7 +168,17 @@ def zero_fmr(roc: Roc) -> float:
 
 
 def zero_fnmr(roc: Roc) -> float:
-    """Lowest FMR without a single false non-match.
+    """Return the lowest FMR at which the FNMR is zero.
+
+    Parameters
+    ----------
+    roc : Roc
+        Curve.
+
+    Returns
+    -------
+    float
+        False match rate.
 
     Examples
     --------
@@ -158,18 +189,21 @@ def zero_fnmr(roc: Roc) -> float:
 
 
 def n_for_rate(rate: float, confidence: float = 0.95) -> int:
-    """How many independent comparisons without an error it takes to claim that the error rate is at most `rate`.
+    """Return the number of error-free independent comparisons needed to claim that the error rate is at most `rate`.
 
-    At 95 % this is the rule of three: about ``3 / rate``.
+    At 95 % confidence this is the rule of three: about ``3 / rate``.
 
     Parameters
     ----------
-    rate : float in (0, 1)
-    confidence : float in (0, 1), default=0.95
+    rate : float
+        Error rate to claim, in (0, 1).
+    confidence : float, default=0.95
+        Confidence of the claim, in (0, 1).
 
     Returns
     -------
     int
+        Number of comparisons.
 
     Examples
     --------

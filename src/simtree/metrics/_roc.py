@@ -1,7 +1,7 @@
 """ROC curves of pair scores, areas under them, distances between them and rates at thresholds.
 
-A curve is a broken line in the unit square; ties are grouped, so each knot is an operating point that a
-threshold can really reach. Everything here is a pure function of arrays.
+A curve is piecewise linear in the unit square. Tied scores share one knot, so each knot is an operating point that a threshold
+can reach.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from simtree._utils.validation import check_pair_labels
 
 FloatArray = NDArray[np.float64]
 
-# Two rates and their difference are each rounded once: gaps below this are rounding, not a better threshold.
+# Two rates and their difference are each rounded once: smaller differences are due to rounding, not to a better threshold.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Roc:
-    """A ROC curve: the broken line through its knots, from (0, 0) to (1, 1).
+    """A ROC curve: the piecewise linear curve through its knots, from (0, 0) to (1, 1).
 
     Parameters
     ----------
     fpr, tpr : array of shape (n_knots,)
-        False and true positive rates of the knots, both non-decreasing. Knots that share their `fpr` make a
-        vertical segment.
+        False and true positive rates of the knots, both non-decreasing. Knots with the same `fpr` form a vertical segment.
     thresholds : array of shape (n_knots,), optional
-        A pair is accepted at knot k iff its score >= ``thresholds[k]``; the first is infinity, the others
-        are finite and strictly decreasing.
+        A pair is accepted at knot k iff its score >= ``thresholds[k]``. The first threshold is infinity; the others are finite
+        and strictly decreasing.
 
     Notes
     -----
@@ -55,26 +54,26 @@ class Roc:
     thresholds: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Check the knots, and keep private read-only copies of them."""
+        """Validate the knots and store read-only copies of them."""
         fpr = _vector("fpr", self.fpr)
         tpr = _vector("tpr", self.tpr)
         if fpr.size < 2:
             raise ValueError(f"fpr must have at least 2 knots, got {fpr.size}: include both (0, 0) and (1, 1).")
         if tpr.size != fpr.size:
-            raise ValueError(f"tpr must have one value a knot, got {tpr.size} for {fpr.size} of fpr: pass equal lengths.")
+            raise ValueError(f"tpr must have one value per knot, got {tpr.size} for {fpr.size} of fpr: pass equal lengths.")
         for name, rate in (("fpr", fpr), ("tpr", tpr)):
             if rate[0] != 0 or rate[-1] != 1:
                 raise ValueError(
                     f"{name} must go from 0 to 1, got {float(rate[0])!r} to {float(rate[-1])!r}: "
                     "include both knots (0, 0) and (1, 1)."
                 )
-            # Comparisons, not differences: NaN fails them and infinity does not warn.
+            # Comparisons instead of differences: NaN fails them, and infinity does not warn.
             falls = np.flatnonzero(~(rate[1:] >= rate[:-1]))
             if falls.size:
                 k = int(falls[0])
                 raise ValueError(
                     f"{name} must never decrease, got {float(rate[k])!r} then {float(rate[k + 1])!r} at knot {k + 1}: "
-                    "sort the knots by falling threshold and drop NaN."
+                    "sort the knots by decreasing threshold and drop NaN."
                 )
         object.__setattr__(self, "fpr", _frozen(fpr))
         object.__setattr__(self, "tpr", _frozen(tpr))
@@ -82,7 +81,7 @@ class Roc:
             thresholds = _vector("thresholds", self.thresholds)
             if thresholds.size != fpr.size:
                 raise ValueError(
-                    f"thresholds must have one value a knot, got {thresholds.size} for {fpr.size} knots: "
+                    f"thresholds must have one value per knot, got {thresholds.size} for {fpr.size} knots: "
                     "pass equal lengths or None."
                 )
             if thresholds[0] != math.inf:
@@ -115,26 +114,26 @@ class Roc:
         )
 
     def __hash__(self) -> int:
-        """Hash by value, in step with equality."""
+        """Hash by value, consistent with equality."""
         return hash((self.fpr.tobytes(), self.tpr.tobytes(), None if self.thresholds is None else self.thresholds.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuild through the constructor: numpy forgets the read-only flag when it pickles or copies."""
+        """Rebuild through the constructor, because NumPy loses the read-only flag on pickling and copying."""
         return (type(self), (self.fpr, self.tpr, self.thresholds))
 
     def __repr__(self) -> str:
-        """Summarise: a curve may have millions of knots."""
+        """Return a summary, because a curve may have millions of knots."""
         suffix = "" if self.thresholds is None else ", with thresholds"
         return f"{type(self).__name__}(auc={self.auc():.6g}, n_knots={self.fpr.size}{suffix})"
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the curve; its first threshold is infinite and is left out."""
+        """Return the state that a model file stores; the first threshold, which is infinite, is left out."""
         assert self.thresholds is not None
         return {"fpr": self.fpr, "tpr": self.tpr, "thresholds": self.thresholds[1:]}
 
     @classmethod
     def _from_state(cls, fields: Any) -> Roc:
-        """Return the curve of a model file."""
+        """Return a curve from the state in a model file."""
         fpr, tpr, thresholds = (fields.array(name, "float64", (None,)) for name in ("fpr", "tpr", "thresholds"))
         try:
             return cls(fpr, tpr, np.concatenate([[np.inf], thresholds]))
@@ -142,7 +141,12 @@ class Roc:
             raise fields.fail("fpr", f"is not a curve: {error}") from None
 
     def auc(self) -> float:
-        """Area under the broken line.
+        """Return the area under the curve.
+
+        Returns
+        -------
+        float
+            The area.
 
         Examples
         --------
@@ -156,7 +160,17 @@ class Roc:
     @overload
     def at(self, fpr: Sequence[float] | FloatArray) -> FloatArray: ...
     def at(self, fpr: float | Sequence[float] | FloatArray) -> float | FloatArray:
-        """Value of the broken line at `fpr` (scalar or array); the top of a vertical segment.
+        """Return the true positive rate at `fpr` by linear interpolation; at a vertical segment, that of its upper end.
+
+        Parameters
+        ----------
+        fpr : float or array
+            False positive rate, in [0, 1].
+
+        Returns
+        -------
+        float or array
+            True positive rate, with the shape of `fpr`.
 
         Examples
         --------
@@ -166,26 +180,26 @@ class Roc:
         [0.5, 1.0]
         """
         x = _targets(fpr)
-        value = np.ones_like(x)  # the curve ends at (1, 1), whatever its last segment
+        value = np.ones_like(x)  # the curve ends at (1, 1), even if its last segment is vertical
         before_end = x < 1
         value[before_end] = _right_limit(self, x[before_end])
         return float(value) if value.ndim == 0 else value
 
 
 def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
-    """ROC curve of `scores`, one knot for each distinct score.
+    """Return the ROC curve of `scores`, with one knot for each distinct score.
 
     Parameters
     ----------
     scores : array of shape (n_pairs,)
-        Finite; larger means more alike.
+        Finite scores of the pairs; larger means more similar.
     same : array of shape (n_pairs,)
-        Whether each pair shares its label: bool, 0/1 or -1/+1; both kinds must occur.
+        True for same pairs: bool, 0/1 or -1/+1. Same and different pairs must both occur.
 
     Returns
     -------
     Roc
-        With thresholds.
+        The curve, with thresholds.
 
     Examples
     --------
@@ -196,15 +210,15 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     [inf, 3.0, 2.0, 1.0]
     """
     score, is_same = check_scores(scores, same)
-    from sklearn.metrics import roc_curve as sklearn_roc_curve  # here, because it takes most of the time of an import
+    from sklearn.metrics import roc_curve as sklearn_roc_curve  # imported here to keep the import of simtree fast
 
-    # Collinear knots are operating points too: dropping them would make tpr_at_fpr miss some.
+    # Collinear knots are operating points too, which tpr_at_fpr needs.
     fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
     return Roc(fpr, tpr, thresholds)
 
 
 def check_scores(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Scores as finite floats, and labels of pairs as booleans, of both kinds."""
+    """Return finite scores as floats, and the labels of pairs as booleans; same and different pairs must both occur."""
     score = _vector("scores", scores)
     unusable = np.count_nonzero(~np.isfinite(score))
     if unusable:
@@ -213,7 +227,17 @@ def check_scores(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, NDArra
 
 
 def auc(roc: Roc) -> float:
-    """Area under `roc`: the chance that a same pair outscores a different one, ties counting one half.
+    """Return the area under `roc`: the probability that a same pair scores higher than a different pair (ties count one half).
+
+    Parameters
+    ----------
+    roc : Roc
+        Curve.
+
+    Returns
+    -------
+    float
+        The area.
 
     Examples
     --------
@@ -224,19 +248,22 @@ def auc(roc: Roc) -> float:
 
 
 def partial_auc(roc: Roc, max_fpr: float, standardize: bool = False) -> float:
-    """Area under `roc` over false positive rates in [0, `max_fpr`].
+    """Return the area under `roc` over false positive rates in [0, `max_fpr`].
 
     Parameters
     ----------
     roc : Roc
-    max_fpr : float in (0, 1]
+        Curve.
+    max_fpr : float
+        Largest false positive rate, in (0, 1].
     standardize : bool, default=False
-        Rescale as McClish does, so that the diagonal gets 0.5 and the perfect curve 1; this is
-        ``sklearn.metrics.roc_auc_score(max_fpr=)``.
+        If True, apply the McClish correction, so that the diagonal has 0.5 and the perfect curve 1, as
+        ``sklearn.metrics.roc_auc_score(max_fpr=)`` does.
 
     Returns
     -------
     float
+        The partial area.
 
     Examples
     --------
@@ -250,23 +277,25 @@ def partial_auc(roc: Roc, max_fpr: float, standardize: bool = False) -> float:
     area = _area(np.append(roc.fpr[:stop], max_fpr), np.append(roc.tpr[:stop], roc.at(max_fpr)))
     if not standardize:
         return area
-    # Areas relative to max_fpr: its square would underflow for very small rates.
+    # Relative to max_fpr, because its square would underflow for very small rates.
     chance = 0.5 * max_fpr
     return 0.5 * (1 + (area / max_fpr - chance) / (1 - chance))
 
 
 def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
-    """L_p distance of two curves, ``(∫ |roc - reference|^p)^(1/p)``, in closed form (no grid).
+    """Return the L_p distance of two curves, (∫ |roc - reference|^p)^(1/p), in closed form.
 
     Parameters
     ----------
     roc, reference : Roc
-    p : float >= 1, default=1.0
-        ``math.inf`` gives the largest gap.
+        The two curves.
+    p : float, default=1.0
+        Exponent, at least 1; ``math.inf`` gives the largest vertical gap.
 
     Returns
     -------
     float
+        The distance.
 
     Examples
     --------
@@ -280,13 +309,23 @@ def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
     largest = float(max(np.abs(left).max(), np.abs(right).max()))
     if math.isinf(p) or largest == 0:
         return largest
-    # Relative to the largest gap no power overflows, and the ones that underflow do not matter.
+    # Relative to the largest gap, no power overflows, and those that underflow are negligible.
     mean = float(np.sum(width * _mean_power(left / largest, right / largest, p)))
     return float(largest * mean ** (1 / p))
 
 
 def roc_l1_distance(roc: Roc, reference: Roc) -> float:
-    """Area between two curves, ``∫ |roc - reference|``: the paper's D_1 when `reference` is optimal.
+    """Return the area between two curves, ∫ |roc - reference|: the paper's D_1 if `reference` is optimal.
+
+    Parameters
+    ----------
+    roc, reference : Roc
+        The two curves.
+
+    Returns
+    -------
+    float
+        The area.
 
     Examples
     --------
@@ -297,7 +336,17 @@ def roc_l1_distance(roc: Roc, reference: Roc) -> float:
 
 
 def roc_sup_distance(roc: Roc, reference: Roc) -> float:
-    """Largest vertical gap of two curves, both ends of vertical segments included: the paper's D_inf.
+    """Return the largest vertical gap between two curves: the paper's D_inf if `reference` is optimal.
+
+    Parameters
+    ----------
+    roc, reference : Roc
+        The two curves.
+
+    Returns
+    -------
+    float
+        The gap; both ends of vertical segments count.
 
     Examples
     --------
@@ -312,20 +361,22 @@ def tpr_at_fpr(roc: Roc, fpr: float, *, interpolate: bool = ...) -> float: ...
 @overload
 def tpr_at_fpr(roc: Roc, fpr: Sequence[float] | FloatArray, *, interpolate: bool = ...) -> FloatArray: ...
 def tpr_at_fpr(roc: Roc, fpr: float | Sequence[float] | FloatArray, *, interpolate: bool = False) -> float | FloatArray:
-    """Highest true positive rate whose false positive rate is at most `fpr`.
+    """Return the highest true positive rate whose false positive rate is at most `fpr`.
 
     Parameters
     ----------
     roc : Roc
-    fpr : float or array, in [0, 1]
+        Curve.
+    fpr : float or array
+        Maximum false positive rate, in [0, 1].
     interpolate : bool, default=False
-        By default only knots count, for only they are reached by a threshold. True gives the value of the
-        broken line, which takes a coin toss between two thresholds.
+        If False, use the knots of the curve only, because no threshold reaches the points between them. If True, interpolate
+        linearly, which corresponds to a random choice between two thresholds.
 
     Returns
     -------
     float or array
-        As `fpr`.
+        True positive rate, with the shape of `fpr`.
 
     Examples
     --------
@@ -341,29 +392,31 @@ def tpr_at_fpr(roc: Roc, fpr: float | Sequence[float] | FloatArray, *, interpola
 
 
 def deviation_bound(n: int, delta: float, vc_dimension: int, constant: float) -> float:
-    """Bound on the error of all empirical shares at once: 2 C sqrt(V / n) + 2 sqrt(log(1 / delta) / (n - 1)).
+    """Return a uniform bound on the error of empirical shares, 2 C sqrt(V / n) + 2 sqrt(log(1 / delta) / (n - 1)).
 
-    With probability at least 1 - `delta`, no region of a class of VC dimension `vc_dimension` has an empirical
-    share of the same (or of the different) pairs of `n` points further than this from its true share.
+    With probability at least 1 - `delta`, for every region of a class of VC dimension `vc_dimension`, the share of the same (or
+    of the different) pairs of `n` samples that lie in the region differs from its expectation by at most this bound.
 
     Parameters
     ----------
-    n : int >= 2
-        Number of points, not of pairs: all their pairs are used.
-    delta : float in (0, 1)
-    vc_dimension : int >= 1
-    constant : float > 0
-        The universal constant C of the chaining bound; the paper does not print its value.
+    n : int
+        Number of samples, at least 2. All pairs of these samples are used.
+    delta : float
+        Probability that the bound fails, in (0, 1).
+    vc_dimension : int
+        VC dimension V of the class of regions, at least 1.
+    constant : float
+        Universal constant C of the chaining bound, positive; the paper does not give its value.
 
     Returns
     -------
     float
-        May exceed 1, and then says nothing.
+        The bound; it is vacuous if it exceeds 1.
 
     Notes
     -----
-    This is the second lemma of Clémençon and Vogel (2019) as printed. The share of same pairs does not occur in
-    it: read it as a rate in `n`, not as a guarantee where same pairs are rare.
+    This is the second lemma of Clémençon and Vogel (2019) as printed. It does not depend on the share of same pairs: read it as
+    a rate in `n`, not as a guarantee where same pairs are rare.
 
     Examples
     --------
@@ -371,9 +424,9 @@ def deviation_bound(n: int, delta: float, vc_dimension: int, constant: float) ->
     0.0746
     """
     if not isinstance(n, Integral) or n < 2:
-        raise ValueError(f"n must be an integer of at least 2, got {n!r}: pass the number of points.")
+        raise ValueError(f"n must be an integer of at least 2, got {n!r}: pass the number of samples.")
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}: pass the risk that the bound fails, such as 0.05.")
+        raise ValueError(f"delta must lie in (0, 1), got {delta!r}: pass the probability that the bound fails, such as 0.05.")
     if not isinstance(vc_dimension, Integral) or isinstance(vc_dimension, bool) or vc_dimension < 1:
         raise ValueError(
             f"vc_dimension must be an integer of at least 1, got {vc_dimension!r}: pass that of the class of regions."
@@ -384,10 +437,20 @@ def deviation_bound(n: int, delta: float, vc_dimension: int, constant: float) ->
 
 
 def youden_threshold(roc: Roc) -> float:
-    """Finite threshold that maximises tpr - fpr, the highest one on ties.
+    """Return the finite threshold that maximises tpr - fpr, the highest one on ties.
 
-    Accepting nothing (the threshold infinity) is not considered: where no threshold beats it, accepting
-    everything is exactly as good.
+    The infinite threshold, which accepts no pair, is not considered: if no finite threshold is better, accepting every pair is
+    as good.
+
+    Parameters
+    ----------
+    roc : Roc
+        Curve with thresholds, as returned by `roc_curve`.
+
+    Returns
+    -------
+    float
+        The threshold.
 
     Examples
     --------
@@ -401,7 +464,7 @@ def youden_threshold(roc: Roc) -> float:
 
 
 def thresholds_of(roc: Roc) -> FloatArray:
-    """Thresholds of a curve that must have them."""
+    """Return the thresholds of a curve, which must have them."""
     if roc.thresholds is None:
         raise ValueError(f"roc must have thresholds, got {roc!r}: make it with roc_curve, or pass thresholds to Roc.")
     return roc.thresholds
@@ -413,12 +476,12 @@ def _vector(name: str, values: ArrayLike) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers, got {_preview(values)}: convert it to floats.") from error
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}: pass one value each.")
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}: flatten it.")
     return array
 
 
 def _frozen(array: FloatArray) -> FloatArray:
-    # A copy, so that the caller's array stays writeable; + 0.0 makes -0.0 and 0.0 the same bytes, hence the same hash.
+    # A copy, so that the caller's array stays writeable; + 0.0 turns -0.0 into 0.0, so that equal curves have equal hashes.
     copy: FloatArray = array + 0.0
     copy.setflags(write=False)
     return copy
@@ -439,12 +502,12 @@ def _targets(fpr: float | Sequence[float] | FloatArray) -> FloatArray:
 
 
 def _area(x: FloatArray, y: FloatArray) -> float:
-    # Rounded widths may sum to a little more than 1, and an area above the width is no probability.
+    # Rounded widths may sum to slightly more than 1, but an area must not exceed the total width.
     return min(float(np.sum(np.diff(x) * (y[1:] + y[:-1])) / 2), float(x[-1] - x[0]))
 
 
 def _right_limit(roc: Roc, x: FloatArray) -> FloatArray:
-    """Value just after each x < 1."""
+    """Return the limit from the right at each x < 1."""
     k = np.searchsorted(roc.fpr, x, side="right")  # fpr[k - 1] <= x < fpr[k]
     start, end = roc.fpr[k - 1], roc.fpr[k]
     low, high = roc.tpr[k - 1], roc.tpr[k]
@@ -453,7 +516,7 @@ def _right_limit(roc: Roc, x: FloatArray) -> FloatArray:
 
 
 def _left_limit(roc: Roc, x: FloatArray) -> FloatArray:
-    """Value just before each x > 0."""
+    """Return the limit from the left at each x > 0."""
     k = np.searchsorted(roc.fpr, x, side="left")  # fpr[k - 1] < x <= fpr[k]
     start, end = roc.fpr[k - 1], roc.fpr[k]
     low, high = roc.tpr[k - 1], roc.tpr[k]
@@ -462,7 +525,7 @@ def _left_limit(roc: Roc, x: FloatArray) -> FloatArray:
 
 
 def _gaps(roc: Roc, reference: Roc) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Intervals on which roc - reference is linear: widths, and its limits at the two ends from within."""
+    """Return the widths of the intervals on which roc - reference is linear, and its one-sided limits at their two ends."""
     x = np.union1d(roc.fpr, reference.fpr)
     left = _right_limit(roc, x[:-1]) - _right_limit(reference, x[:-1])
     right = _left_limit(roc, x[1:]) - _left_limit(reference, x[1:])
@@ -470,23 +533,23 @@ def _gaps(roc: Roc, reference: Roc) -> tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _mean_power(left: FloatArray, right: FloatArray, p: float) -> FloatArray:
-    """Mean of |d|^p where d goes linearly from `left` to `right`."""
+    """Return the mean of |d|^p where d is linear from `left` to `right`."""
     a, b = np.abs(left), np.abs(right)
     mean = np.zeros_like(a)
 
-    # Through zero: two triangles.
+    # The sign changes: two triangles.
     crossing = np.sign(left) * np.sign(right) < 0
     u, v = a[crossing], b[crossing]
     mean[crossing] = (u ** (p + 1) + v ** (p + 1)) / ((p + 1) * (u + v))
 
-    # One sign: (high^(p+1) - low^(p+1)) / ((p + 1) (high - low)) cancels when the ends are close, so it is written
-    # in the relative fall 1 - low / high, which keeps its digits.
+    # The sign is constant: (high^(p+1) - low^(p+1)) / ((p + 1) (high - low)) suffers from cancellation when the ends are close,
+    # so it is computed from the relative difference 1 - low / high.
     one_sign = ~crossing & (np.maximum(a, b) > 0)
     high, low = np.maximum(a, b)[one_sign], np.minimum(a, b)[one_sign]
     fall = (high - low) / high
     factor = np.ones_like(fall)
     sloped = fall > 0
-    with np.errstate(divide="ignore"):  # a fall of 1 (an end at zero) has log -inf, and the limit is right
+    with np.errstate(divide="ignore"):  # a fall of 1 (an end at zero) has log -inf, which gives the right limit
         factor[sloped] = -np.expm1((p + 1) * np.log1p(-fall[sloped])) / ((p + 1) * fall[sloped])
     mean[one_sign] = high**p * factor
     return mean
