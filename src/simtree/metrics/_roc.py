@@ -283,7 +283,7 @@ def partial_auc(roc: Roc, max_fpr: float, standardize: bool = False) -> float:
 
 
 def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
-    """Return the L_p distance of two curves, (∫ |roc - reference|^p)^(1/p), in closed form.
+    """Return the L_p distance of two curves, ``(∫ |roc - reference|^p)^(1/p)``, in closed form.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
 
 
 def roc_l1_distance(roc: Roc, reference: Roc) -> float:
-    """Return the area between two curves, ∫ |roc - reference|: the paper's D_1 if `reference` is optimal.
+    """Return the area between two curves, ``∫ |roc - reference|``: the paper's D_1 if `reference` is optimal.
 
     Parameters
     ----------
