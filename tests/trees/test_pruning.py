@@ -24,7 +24,7 @@ def small_tree(seed, depth=3, n_pairs=120):
 
 
 def subtrees(tree, cell=0):
-    """All sets of split cells that a subtree with this root can have."""
+    """Return all sets of split cells that a subtree with this root can have."""
     yield frozenset()
     if tree.cells.inside[cell] >= 0:
         below = [list(subtrees(tree, int(child))) for child in (tree.cells.inside[cell], tree.cells.outside[cell])]
@@ -96,7 +96,7 @@ def test_held_out_gains_add_up_to_the_auc(given_pairs):
         assert auc == pytest.approx(roc_curve(prune(tree, penalty).score(other), same[300:]).auc(), abs=1e-12)
 
 
-def test_folds_share_no_point_and_hold_whole_classes_if_asked(blobs):
+def test_folds_are_disjoint_and_keep_classes_together_if_requested(blobs):
     y = blobs[1]
     sampler = PairSampler(y)
     rng = np.random.default_rng(0)
