@@ -1,4 +1,4 @@
-"""The list of all representations: to add one, add an entry, and every contract test runs on it."""
+"""The list of all representations: to add one, add an entry, and all contract tests run on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every representation must do: rows do not depend on others, training rows are cross-fitted, nobody is stored."""
+"""Contract of all representations: rows are independent, training rows are cross-fitted, no sample is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CROSS_FITTED = "fit_transform is cross-fitted, so it is not fit followed by tran
 EXPECTED_FAILURES = dict.fromkeys(("check_transformer_general", "check_transformer_data_not_an_array"), CROSS_FITTED)
 
 
-# One of each class: what a parameter changes is tested below.
+# One instance per class; parameters are tested below.
 ONE_EACH = list({type(representation): representation for representation in REPRESENTATIONS.values()}.values())
 
 
@@ -35,22 +35,22 @@ def test_scikit_learn_checks(estimator, check):
 
 
 class AllAtOnce:
-    """A representation whose fit_transform is fit and transform."""
+    """A representation whose fit_transform is fit followed by transform."""
 
     def fit_transform(self, X, y):
         return self.fit(X, y).transform(X)
 
 
 class PosteriorAtOnce(AllAtOnce, ForestPosterior):
-    """One that is not cross-fitted."""
+    """A variant without cross-fitting."""
 
 
 class DiscriminantAtOnce(AllAtOnce, KernelDiscriminant):
-    """One that is not cross-fitted."""
+    """A variant without cross-fitting."""
 
 
 class WhiteningAtOnce(AllAtOnce, WithinClassWhitening):
-    """One that is not cross-fitted."""
+    """A variant without cross-fitting."""
 
 
 @parametrize_with_checks(
@@ -79,7 +79,7 @@ def new_points():
 
 
 def test_a_row_does_not_depend_on_the_others(representation, blobs, new_points):
-    """Bit for bit: alone, in other company, in another place, across the edges of blocks, as a view."""
+    """Bit for bit: alone, among other rows, in another order, across block boundaries, as a view."""
     fitted = representation.fit(*blobs)
     whole = fitted.transform(new_points)
     assert np.isfinite(whole).all()
@@ -98,14 +98,14 @@ def test_same_for_any_number_of_jobs_and_the_same_seed(labelled, blobs, new_poin
     assert (other.fit_transform(*blobs) != one.fit_transform(*blobs)).any()
 
 
-def test_fit_and_fit_transform_learn_the_same(representation, blobs, new_points):
+def test_fit_and_fit_transform_fit_the_same_model(representation, blobs, new_points):
     a, b = clone(representation), clone(representation)
     a.fit(*blobs)
     b.fit_transform(*blobs)
     np.testing.assert_array_equal(a.transform(new_points), b.transform(new_points))
 
 
-def test_other_names_of_classes_change_nothing(labelled, blobs):
+def test_relabelling_classes_changes_nothing(labelled, blobs):
     X, y = blobs
     names = np.array(["zoe", "ann", "kim", "bob", "eve", "joe"])[y]
     found = clone(labelled).fit_transform(X, y)
@@ -114,14 +114,14 @@ def test_other_names_of_classes_change_nothing(labelled, blobs):
 
 
 def auc_of_nearness(Z, y):
-    """AUC over all pairs of the distance in a representation."""
+    """Return the AUC of the distance in a representation over all pairs."""
     pairs = PairSampler(y).all_pairs()
     return roc_curve(-np.linalg.norm(Z[pairs.first] - Z[pairs.second], axis=1), pairs.same).auc()
 
 
 @pytest.mark.parametrize("name", ["posterior", "discriminant", "discriminant-waves"])
 def test_training_rows_do_not_see_their_labels(name):
-    """Labels of pure noise: learned by heart in transform, unknown in fit_transform."""
+    """Random labels: memorised by transform, unknown to fit_transform."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 4)), np.concatenate([[0, 1, 2], rng.integers(0, 3, 297)])
     model = clone(LABELLED[name])
@@ -131,7 +131,7 @@ def test_training_rows_do_not_see_their_labels(name):
     assert (model.transform(X).argmax(axis=1) == y).mean() > 0.45
 
 
-def test_classes_are_told_apart(labelled, blobs):
+def test_classes_are_separated(labelled, blobs):
     X, y = blobs
     half = np.arange(len(X)) % 2 == 0
     assert auc_of_nearness(labelled.fit_transform(X[half], y[half]), y[half]) > 0.85
@@ -139,7 +139,7 @@ def test_classes_are_told_apart(labelled, blobs):
 
 
 def stored_arrays(value):
-    """All arrays that are reachable from a value."""
+    """Yield all arrays reachable from a value."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, BaseEstimator):
@@ -151,7 +151,7 @@ def stored_arrays(value):
 
 
 def test_no_training_row_is_stored(representation):
-    """Not even where rows are few, far from one another, or there many times."""
+    """Not even if rows are few, far apart or duplicated."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(60, 4)), rng.normal(size=(8, 4)) * 1e3, np.repeat(rng.normal(size=(1, 4)), 9, axis=0)])
     y = np.arange(len(X)) % 3
@@ -207,9 +207,9 @@ def test_unfitted(representation):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (np.zeros((4, 2)), [1, 1, 1, 1], "y has 1 class; a representation of classes needs at least 2"),
-        (np.zeros((3, 2)), [1, 2, 3], "3 classes but no class with two rows"),
-        (np.zeros((4, 2)), None, "requires y to be passed, but the target y is None; give the classes of X"),
+        (np.zeros((4, 2)), [1, 1, 1, 1], r"y has 1 class; \w+ requires at least 2 classes"),
+        (np.zeros((3, 2)), [1, 2, 3], "3 classes but no class has two rows"),
+        (np.zeros((4, 2)), None, "requires y to be passed, but the target y is None; give the label of each sample"),
         (np.zeros((4, 2)), [1, 2, 1], "inconsistent numbers of samples"),
         (np.zeros((4, 2)), [1, 2, 1, None], "y holds 1 missing labels"),
         ([[0.0], [np.nan], [1.0], [1.0]], [1, 1, 2, 2], "contains NaN"),

@@ -1,4 +1,4 @@
-"""What every LeafRank must do."""
+"""Contract of all splitters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simtree.splitters import Cell
 from simtree.trees._binning import TrainingPairs
 from simtree.trees._regions import Region
 
-# The network of the list is stopped early on purpose.
+# The neural network in the list is deliberately stopped early.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -27,7 +27,7 @@ def splitter(request):
 
 
 def cell_of(blobs, splitter, *, seed=0, features=None, n_pairs=500):
-    """A cell that is a segment in the middle of the training pairs."""
+    """Return a cell that is a segment in the middle of the training pairs."""
     X, y = blobs
     pairs = PairSampler(y).sample(n_pairs, np.random.default_rng(1))
     pair_map = CoordinateSet(splitter.default_coordinates, X.shape[1])
@@ -40,7 +40,7 @@ def cell_of(blobs, splitter, *, seed=0, features=None, n_pairs=500):
     return Cell(training, start, stop, n_same, stop - start - n_same, coordinates, 1, np.random.default_rng(seed))
 
 
-def test_split_raises_the_auc(blobs, splitter):
+def test_split_increases_the_auc(blobs, splitter):
     cell = cell_of(blobs, splitter)
     split = splitter.split(cell)
     assert split.inside.shape == (cell.n_pairs,)
@@ -49,7 +49,7 @@ def test_split_raises_the_auc(blobs, splitter):
     assert gain > 0.1
 
 
-def test_region_holds_what_the_split_says(blobs, splitter):
+def test_region_agrees_with_the_mask(blobs, splitter):
     cell = cell_of(blobs, splitter)
     region, inside = splitter.split(cell)
     np.testing.assert_array_equal(region.contains(cell.pair_map, cell.sample_pairs), inside)
@@ -81,7 +81,7 @@ def test_region_is_of_a_known_kind(blobs, splitter):
 
 
 def test_only_the_allowed_coordinates_are_used(blobs, splitter):
-    """With feature 2 alone allowed, changing the others does not matter."""
+    """If only feature 2 is allowed, changing the others has no effect."""
     cell = cell_of(blobs, splitter, features=[2])
     region = splitter.split(cell).region
     X = blobs[0].copy()
@@ -96,7 +96,7 @@ def test_same_generator_same_split(blobs, splitter):
     np.testing.assert_array_equal(a, b)
 
 
-def test_pairs_are_left_as_they_were(blobs, splitter):
+def test_pairs_are_not_modified(blobs, splitter):
     cell = cell_of(blobs, splitter)
     before = cell.pairs.first.copy(), cell.pairs.same.copy(), cell.pairs.codes.copy()
     splitter.split(cell)
@@ -104,8 +104,8 @@ def test_pairs_are_left_as_they_were(blobs, splitter):
         np.testing.assert_array_equal(kept, now)
 
 
-def test_nothing_to_gain_is_no_split(splitter):
-    """Constant features: a splitter returns None, or a split that the grower refuses."""
+def test_constant_data_is_not_split(splitter):
+    """A splitter returns None, or a split that the grower rejects."""
     X, y = np.ones((20, 3)), np.arange(20) % 2
     tree = SimilarityTree(max_depth=3, splitter=splitter, random_state=0).fit(X, y)
     assert tree.tree_.n_cells == 1
@@ -121,7 +121,7 @@ def test_it_is_a_scikit_learn_estimator(splitter):
     assert f"splitter__{name}" in tree.get_params()
 
 
-def test_fit_leaves_the_given_splitter_alone(blobs, splitter):
+def test_fit_does_not_modify_the_given_splitter(blobs, splitter):
     before = str(splitter.get_params())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -19,7 +19,7 @@ LEAF_RANKS = {
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(LEAF_RANKS)), st.sampled_from([None, 255]), st.integers(5, 60))
 @settings(max_examples=30, deadline=None, database=None)
 def test_grown_tree_is_the_oracle_split_for_split(seed, name, max_bins, n_pairs):
-    """Exact search, and binned search where the distinct values fit the bins: the scores of all pairs are the oracle's."""
+    """With exact search, or if the distinct values fit the bins, the scores of all pairs equal those of the oracle."""
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, 7, (n_pairs, 2, 2)).astype(float)
     same = rng.random(n_pairs) < 0.5
@@ -63,7 +63,7 @@ def test_cross_tree_is_the_oracle(rng):
 
 
 def test_hand_worked_tree():
-    """Seven pairs on a line, |x - x'| = 1..7, kinds s s d s d d d.
+    """Seven pairs on a line, |x - x'| = 1..7, labelled s s d s d d d (same or different).
 
     Root: the best cut is after 4 (3 of 3 same, 1 of 4 different: gain 3/4) and beats after 2 (2/3 - 0).
     Inside {1 2 3 4} (3 same, 1 different): the best cut is after 2, 2/3 of the same and no different pair.
@@ -97,8 +97,8 @@ def test_stopping(given_pairs, limit):
 
 
 @pytest.mark.parametrize("splitter", ["cut", "cross"])
-def test_smallest_cell_limits_the_search_and_not_only_its_result(splitter):
-    """Four same pairs at one end: the best cut is too small, and the best one that is large enough is taken."""
+def test_min_pairs_leaf_constrains_the_search_and_not_only_its_result(splitter):
+    """Four same pairs at one end: the best cut is too small, so the best one that is large enough is chosen."""
     pairs = np.array([[[0.0], [float(d)]] for d in range(400)])
     same = np.zeros(400, bool)
     same[[0, 1, 2, 3, 50, 90, 120]] = True
@@ -108,7 +108,7 @@ def test_smallest_cell_limits_the_search_and_not_only_its_result(splitter):
     assert (cells.n_same + cells.n_different).min() >= 10
 
 
-def test_pure_cells_are_left_alone(given_pairs):
+def test_pure_cells_are_not_split(given_pairs):
     cells = SimilarityTree(max_depth=12, splitter=CutSplitter()).fit(*given_pairs).tree_.cells
     pure = (cells.n_same == 0) | (cells.n_different == 0)
     assert pure.sum() > 10
@@ -124,21 +124,21 @@ def test_only_cells_that_reach_into_the_focus_are_split(given_pairs, focus):
     split = tree.cells.inside >= 0
     assert (fpr[split] < focus).all()
     assert split.sum() < (whole.cells.inside >= 0).sum()
-    # To the left of the focus it is the same tree: the same terminal cells with the same scores.
+    # Below the focus it is the same tree: the same terminal cells with the same scores.
     left = {(d, k) for d, k, f in zip(whole.cells.depth, whole.cells.rank, whole.cell_bounds()[0], strict=True) if f < focus}
     assert left == {(d, k) for d, k, f in zip(tree.cells.depth, tree.cells.rank, fpr, strict=True) if f < focus}
 
 
 def test_features_are_drawn_for_each_cell(blobs):
-    """One feature a cell: each region tests one feature only, and not always the same."""
+    """With one feature per cell, each region tests one feature only, and not always the same."""
     tree = SimilarityTree(max_depth=6, max_features=1, n_pairs=2000, random_state=0).fit(*blobs).tree_
     used = [set((tree.region(c).coordinate % 4).tolist()) for c in np.flatnonzero(tree.cells.inside >= 0)]
     assert max(map(len, used)) == 1
     assert len(set.union(*used)) == 4
 
 
-def test_a_planted_law_is_recovered():
-    """D_1 falls towards zero as pairs grow."""
+def test_a_planted_distribution_is_recovered():
+    """D_1 decreases towards zero as the number of pairs grows."""
     distances = []
     for n_pairs in (300, 3000, 30_000):
         found = []

@@ -325,7 +325,7 @@ def test_a_bag_without_pairs_is_drawn_again_or_refused():
     X, y = np.arange(6.0)[:, None], [0, 0, 1, 2, 3, 4]
     forest = small(n_estimators=3).fit(X, y)  # most bags lack the only same pair
     assert len(forest.trees_) == 3
-    with pytest.raises(ValueError, match="held no pair of each kind; draw more, or set bootstrap=False"):
+    with pytest.raises(ValueError, match="has both same and different pairs; increase max_samples, or set bootstrap=False"):
         small(max_samples=1).fit(X, y)
 
 
@@ -388,7 +388,9 @@ def test_a_bag_without_hard_pairs_of_a_kind_is_refused():
     y = np.repeat(np.arange(4), [3, 3, 12, 12])
     X = np.random.default_rng(0).normal(size=(30, 2)) + y[:, None]
     forest = small(n_estimators=30, bag="classes", max_samples=2, refill=True, focus_fpr=0.5, n_pairs=60)
-    with pytest.raises(ValueError, match="a bag holds hard pairs of one kind only; raise refill_budget or focus_fpr"):
+    with pytest.raises(
+        ValueError, match="a bag has only same or only different hard pairs; increase refill_budget or focus_fpr"
+    ):
         forest.fit(X, y)
 
 

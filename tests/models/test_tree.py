@@ -100,7 +100,9 @@ def test_deepest_scores_do_not_collide():
 def test_natural_mix_without_same_pairs_is_refused():
     """One same pair in 4,950: a handful of pairs in the natural mix holds none of it."""
     X, y = np.arange(100.0)[:, None], np.r_[0, 0, 1:99]
-    with pytest.raises(ValueError, match="n_pairs=5 with positive_fraction=None drew different pairs only; draw more pairs"):
+    with pytest.raises(
+        ValueError, match="n_pairs=5 with positive_fraction=None sampled different pairs only; increase n_pairs"
+    ):
         SimilarityTree(n_pairs=5, positive_fraction=None, random_state=0).fit(X, y)
     assert SimilarityTree(n_pairs=5, random_state=0).fit(X, y).tree_.cells.n_same[0] == 1
 

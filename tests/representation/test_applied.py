@@ -14,7 +14,7 @@ from simtree.pairs._sampling import PairSampler
 
 
 class Shifted(TransformerMixin, BaseEstimator):
-    """Training rows get another value than later ones, as those of a cross-fitted transformer do; counts what it is asked."""
+    """Training rows get another value than later ones, as with a cross-fitted transformer; counts its calls."""
 
     def fit(self, X, y=None):
         self.n_fitted_, self.labels_, self.asked_ = len(X), y, []
@@ -35,7 +35,7 @@ class Needy(Shifted):
         return tags
 
 
-def test_a_representation_is_what_one_would_do_by_hand(blobs):
+def test_a_representation_equals_transforming_by_hand(blobs):
     X, y = blobs
     made = StandardScaler().fit(X)
     by_hand = SimilarityForest(n_estimators=3, max_depth=4, n_pairs=500, random_state=0).fit(made.transform(X), y)
@@ -50,7 +50,7 @@ def test_a_representation_is_what_one_would_do_by_hand(blobs):
     assert forest.get_metric()(X[0], X[1]) == by_hand.get_metric()(*made.transform(X[:2]))
 
 
-def test_training_rows_are_those_of_fit_transform_and_labels_are_handed_over(blobs):
+def test_training_rows_come_from_fit_transform_with_labels(blobs):
     X, y = blobs
     tree = SimilarityTree(max_depth=3, representation=Shifted(), coordinates=["sum"], random_state=0).fit(X, y)
     assert tree.tree_.nodes.threshold.min() > 90.0
@@ -59,7 +59,7 @@ def test_training_rows_are_those_of_fit_transform_and_labels_are_handed_over(blo
     assert not hasattr(tree.representation, "n_fitted_")
 
 
-def test_each_point_is_represented_once(blobs):
+def test_each_sample_is_represented_once(blobs):
     X, y = blobs
     tree = SimilarityTree(max_depth=3, representation=Shifted(), random_state=0).fit(X, y)
     tree.representation_.asked_.clear()
@@ -88,7 +88,7 @@ def test_pairs_without_labels(blobs):
     tree = SimilarityTree(max_depth=3, representation=make_pipeline(StandardScaler(), PCA(2)), random_state=0)
     assert tree.fit(pairs, index.same).tree_.pair_map.n_features == 2
     for needy in (Needy(), make_pipeline(StandardScaler(), Needy()), LinearDiscriminantAnalysis()):
-        with pytest.raises(ValueError, match="needs labels"):
+        with pytest.raises(ValueError, match="requires labels"):
             SimilarityTree(representation=needy).fit(pairs, index.same)
 
 
@@ -119,18 +119,18 @@ class Halved(Shifted):
 @pytest.mark.parametrize(
     ("representation", "error", "sentence"),
     [
-        ("pca", TypeError, "no transformer"),
-        (StandardScaler, TypeError, "no transformer"),
-        (Halved(), ValueError, "one of each"),
+        ("pca", TypeError, "not a transformer"),
+        (StandardScaler, TypeError, "not a transformer"),
+        (Halved(), ValueError, "one row per sample"),
     ],
 )
-def test_clear_refusals(blobs, representation, error, sentence):
+def test_invalid_representations_are_rejected(blobs, representation, error, sentence):
     X, y = blobs
     with pytest.raises(error, match=sentence):
         SimilarityTree(representation=representation, n_pairs=100).fit(X, y)
 
 
-def test_warm_start_cannot_go_on_with_a_representation(blobs):
+def test_warm_start_is_rejected_with_a_representation(blobs):
     X, y = blobs
     forest = SimilarityForest(n_estimators=2, max_depth=2, n_pairs=200, representation=PCA(2), warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="warm_start=True cannot go on"):

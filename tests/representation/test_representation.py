@@ -1,4 +1,4 @@
-"""What each representation does beyond the contract."""
+"""Tests of each representation beyond the common contract."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_common_values_get_their_mid_rank_among_many(rng):
     st.lists(finite, min_size=1, max_size=40), st.lists(finite, min_size=1, max_size=40), st.sampled_from(["uniform", "normal"])
 )
 @settings(max_examples=150, deadline=None, database=None)
-def test_rising_and_bounded_everywhere(training, values, output):
+def test_increasing_and_bounded_everywhere(training, values, output):
     ordered = np.sort(np.concatenate([training, values]))
     found = quantiles(training, ordered, n_quantiles=5, output=output)
     assert (np.diff(found) >= 0).all()
@@ -65,13 +65,13 @@ def test_rising_and_bounded_everywhere(training, values, output):
     assert np.isfinite(found).all()
 
 
-def test_beyond_the_training_range_it_goes_on_rising():
+def test_increasing_beyond_the_training_range():
     found = quantiles([0.0, 1.0, 2.0, 3.0], [-1e300, -5.0, -1.0, 0.0, 3.0, 4.0, 8.0, 1e300])
     assert (np.diff(found)[[1, 2, 3, 4, 5]] > 0).all()
     np.testing.assert_allclose(found[[0, 3, 4, 7]], [1 / 16, 1 / 8, 7 / 8, 15 / 16])
 
 
-def test_normal_scores_of_any_law_are_normal(rng):
+def test_normal_scores_of_any_distribution_are_normal(rng):
     scores = quantiles(np.exp(rng.normal(size=4000)), np.exp(rng.normal(size=4000)), output="normal")
     assert abs(scores.mean()) < 0.05
     assert scores.std() == pytest.approx(1, abs=0.03)
@@ -102,8 +102,8 @@ def test_bad_quantiles(parameters, error, message):
 # ForestPosterior -------------------------------------------------------------------------------------
 
 
-def test_flat_trees_say_what_scikit_learn_says(blobs):
-    """Also where rows lie on thresholds, leaves are mixed, and a tree is a single leaf."""
+def test_flat_trees_agree_with_scikit_learn(blobs):
+    """Even if rows lie on thresholds, leaves are mixed, or a tree is a single leaf."""
     X, y = np.float32(blobs[0]), blobs[1]
     trees = [
         ExtraTreeClassifier(min_samples_leaf=k, max_depth=d, random_state=k).fit(X, y) for k, d in ((1, None), (6, 4), (80, 1))
@@ -145,12 +145,12 @@ def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, mon
 
 
 def test_too_few_trees(blobs):
-    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows are in the bag of every tree; grow more"):
+    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows are in the bag of every tree; use more trees"):
         ForestPosterior(n_estimators=1, random_state=0).fit_transform(*blobs)
     assert ForestPosterior(n_estimators=1, random_state=0).fit(*blobs).transform(blobs[0]).shape == (110, 6)
 
 
-def test_many_classes_become_groups(rng):
+def test_many_classes_are_clustered(rng):
     y = np.repeat(np.arange(40), 3)
     X = rng.normal(size=(40, 5))[y] + 0.1 * rng.normal(size=(120, 5))
     model = ForestPosterior(n_estimators=40, max_classes=8, random_state=0)
@@ -202,7 +202,7 @@ def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
         np.testing.assert_allclose(cross_fitted[folds == fold], rest.predict(values[folds == fold]), atol=1e-8)
 
 
-def test_waves_stand_for_the_kernel(blobs):
+def test_fourier_features_approximate_the_kernel(blobs):
     X, y = blobs
     model = KernelDiscriminant(n_landmarks=3000, landmarks="fourier", gamma=0.3, alpha=1.0, random_state=0).fit(X, y)
     targets = np.eye(6)[base.encode_labels(y)]
@@ -213,7 +213,7 @@ def test_waves_stand_for_the_kernel(blobs):
 @given(st.integers(0, 2**32 - 1), st.integers(5, 80), st.integers(1, 40))
 @settings(max_examples=15, deadline=None, database=None)
 def test_a_landmark_is_a_mean_of_several_rows(seed, n, n_landmarks):
-    """Rows in heaps and far apart, so that k-means would like to have clusters of one."""
+    """Dense and isolated rows, so that k-means tends to clusters of size one."""
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.normal(size=(n, 2)) * 10.0 ** rng.integers(0, 4, (n, 1)), axis=0)
     centres = landmarks._centres(rows, n_landmarks, rng).T
@@ -244,7 +244,7 @@ def test_repeats_are_averaged(blobs):
         ({"landmarks": "rows"}, ValueError, "landmarks='rows' is unknown; choose one of 'kmeans', 'fourier'"),
         ({"max_classes": 1}, ValueError, "max_classes=1"),
         ({"cv": 1}, ValueError, "cv=1 is out of range; give an int of at least 2"),
-        ({"cv": 200}, ValueError, "cv=200 is more than the 110 rows there are; make fewer folds"),
+        ({"cv": 200}, ValueError, "cv=200 exceeds the number of rows, 110; use fewer folds"),
     ],
 )
 def test_bad_discriminant(blobs, parameters, error, message):
@@ -253,7 +253,7 @@ def test_bad_discriminant(blobs, parameters, error, message):
 
 
 def test_too_few_rows_for_a_landmark():
-    with pytest.raises(ValueError, match="X has 2 different rows; landmarks='kmeans' takes means of at least 5"):
+    with pytest.raises(ValueError, match="X has 2 distinct rows, but landmarks='kmeans' requires at least 5"):
         KernelDiscriminant(cv=2).fit([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
 
 
@@ -280,7 +280,7 @@ def scatter_within(Z, y):
     return residuals.T @ residuals / (len(Z) - len(np.unique(y)))
 
 
-def test_classes_scatter_alike_in_all_directions(blobs):
+def test_within_class_variance_is_equal_in_all_directions(blobs):
     X, y = blobs
     X = X @ np.diag([1.0, 10.0, 0.1, 3.0])
     Z = WithinClassWhitening(shrinkage=1e-9).fit(X, y).transform(X)
@@ -298,7 +298,7 @@ def test_first_directions_are_those_of_discriminant_analysis(blobs):
         assert abs(np.corrcoef(ours[:, j], theirs[:, j])[0, 1]) == pytest.approx(1, abs=1e-6)
 
 
-def test_emphasis_multiplies_directions_by_what_classes_differ(blobs):
+def test_emphasis_weights_directions_by_between_class_variance(blobs):
     X, y = blobs
     plain = WithinClassWhitening().fit(X, y).transform(X)
     factors = (WithinClassWhitening(emphasis=0.5).fit(X, y).transform(X) / plain)[0]
@@ -307,8 +307,8 @@ def test_emphasis_multiplies_directions_by_what_classes_differ(blobs):
     assert factors[0] < 1
 
 
-def test_whitening_does_not_learn_noise_by_heart(rng):
-    """Labels of pure noise in many features: the scatter within classes looks small only where the row itself was seen."""
+def test_whitening_does_not_overfit_noise(rng):
+    """Random labels and many features: within-class variance looks small only for rows that were seen."""
     X, y = rng.normal(size=(120, 60)), np.arange(120) % 3
     whitening = WithinClassWhitening(shrinkage=1e-6, emphasis=0.5, random_state=0)
     cross_fitted, known = whitening.fit_transform(X, y), whitening.transform(X)

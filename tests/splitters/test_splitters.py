@@ -1,4 +1,4 @@
-"""What single splitters do beyond the contract."""
+"""Tests of single splitters beyond the common contract."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_cross_is_the_oracle_square_or_its_complement(given_pairs):
 
 
 def test_cart_is_scikit_learns_tree_with_balanced_weights(given_pairs):
-    """A peer: the leaves of DecisionTreeClassifier on the same coordinates make the same region (no ties in these data)."""
+    """The leaves of DecisionTreeClassifier on the same coordinates form the same region (these data have no ties)."""
     pairs, same = given_pairs
     rng = np.random.default_rng(0)
     pairs = pairs + rng.normal(0, 1e-3, pairs.shape)
@@ -71,13 +71,13 @@ def test_cart_is_scikit_learns_tree_with_balanced_weights(given_pairs):
         assert agree.mean() > 0.99
 
 
-def test_cart_asks_no_more_than_max_depth_questions(given_pairs):
+def test_cart_respects_max_depth(given_pairs):
     pairs, same = given_pairs
     nodes = fit_pairs(CartSplitter(max_depth=2), pairs, same, max_depth=1).tree_.nodes
     assert len(nodes.kind) <= 3
 
 
-def test_linear_region_is_the_plane_of_the_svm(given_pairs):
+def test_linear_region_is_the_hyperplane_of_the_svm(given_pairs):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC
@@ -91,7 +91,7 @@ def test_linear_region_is_the_plane_of_the_svm(given_pairs):
 
 
 class Spy(ClassifierMixin, BaseEstimator):
-    """Cuts at the mean of the first coordinate of the same pairs, and notes what it was given."""
+    """Split at the mean of the first coordinate of same pairs, and record the input."""
 
     def __init__(self, seen=None):
         self.seen = seen
@@ -109,8 +109,8 @@ class Spy(ClassifierMixin, BaseEstimator):
         return X[:, 0] <= self.cut_
 
 
-def test_classifier_is_given_the_costs_of_the_paper(blobs):
-    """In each cell the two kinds weigh the same, and the mean weight is one: n / (2 n_kind)."""
+def test_classifier_gets_the_costs_of_the_paper(blobs):
+    """In each cell same and different pairs have equal total weight, and the mean weight is one."""
     seen = []
     splitter = ClassifierSplitter(Spy(seen))
     SimilarityTree(max_depth=2, splitter=splitter, n_pairs=1000, positive_fraction=0.1, random_state=0).fit(*blobs)
@@ -130,7 +130,7 @@ def test_linear_and_classifier_see_at_most_max_samples(blobs):
     assert tree.auc_ > 0.6
 
 
-def test_linear_splitter_does_not_mind_the_scale_of_features(given_pairs):
+def test_linear_splitter_is_invariant_to_the_scale_of_features(given_pairs):
     pairs, same = given_pairs
     scale = np.array([1.0, 1e-4, 1e5, 1.0])
     a = fit_pairs(LinearSplitter(), pairs, same, max_depth=2).pair_score(pairs)
@@ -140,19 +140,19 @@ def test_linear_splitter_does_not_mind_the_scale_of_features(given_pairs):
 
 @pytest.mark.parametrize("size", [1e308, 1e154, 1e-310])
 def test_linear_splitter_survives_extreme_values(given_pairs, size):
-    """A coordinate that overflows is left out, and the others still serve."""
+    """A coordinate that overflows is ignored, and the others are used."""
     pairs, same = given_pairs
     extreme = np.concatenate([pairs, np.where(pairs[..., :1] > 2, size, size / 2)], axis=2)
     assert fit_pairs(LinearSplitter(), extreme, same, max_depth=1).auc_ > 0.6
 
 
-def test_importances_of_planes_weigh_with_their_gain(given_pairs):
+def test_importances_of_hyperplanes_are_weighted_by_gain(given_pairs):
     tree = fit_pairs(LinearSplitter(), *given_pairs, max_depth=3).tree_
     expected = sum(tree.cells.gain[cell] * region.shares for cell, region in tree.regions.items())
     np.testing.assert_allclose(tree.feature_gains(), expected.reshape(2, 4).sum(axis=0))
 
 
-def test_classifier_without_weights_sees_as_many_pairs_of_each_kind(blobs):
+def test_classifier_without_weights_sees_balanced_pairs(blobs):
     kinds = []
 
     class Counting(KNeighborsClassifier):
@@ -168,8 +168,8 @@ def test_classifier_without_weights_sees_as_many_pairs_of_each_kind(blobs):
     assert all(a == b for a, b in kinds)
 
 
-def test_classifier_is_not_fitted_to_a_handful_of_pairs(blobs):
-    """Five neighbours cannot be found among two pairs: small cells are left alone."""
+def test_classifier_is_not_fitted_to_very_few_pairs(blobs):
+    """Five neighbours cannot be found among two pairs: small cells are not split."""
     splitter = ClassifierSplitter(KNeighborsClassifier(5))
     cells = SimilarityTree(max_depth=12, splitter=splitter, n_pairs=600, random_state=0).fit(*blobs).tree_.cells
     rarer = np.minimum(cells.n_same, cells.n_different)
@@ -199,14 +199,14 @@ def test_bad_parameters(blobs, splitter, error, message):
         SimilarityTree(splitter=splitter).fit(*blobs)
 
 
-def test_cross_needs_least_and_greatest_values(blobs):
+def test_cross_requires_min_and_max(blobs):
     with pytest.raises(ValueError, match=r"coordinates=\['min', 'sum'\] lacks 'min' or 'max'"):
         SimilarityTree(splitter="cross", coordinates=["min", "sum"]).fit(*blobs)
 
 
 @pytest.fixture(scope="module")
-def oblique_people():
-    """Classes that differ along one oblique direction only, among noise that is large along others."""
+def oblique_classes():
+    """Classes that differ along one oblique direction only, with large noise along others."""
     rng = np.random.default_rng(0)
     y = np.arange(600) % 60
     basis = np.linalg.qr(rng.normal(size=(5, 5)))[0]
@@ -214,8 +214,8 @@ def oblique_people():
     return (np.outer(rng.normal(size=60)[y], [1, 0, 0, 0, 0]) + rng.normal(size=(600, 5)) * scale) @ basis, y
 
 
-def test_local_directions_see_what_single_features_do_not(oblique_people):
-    X, y = oblique_people
+def test_local_directions_find_what_single_features_do_not(oblique_classes):
+    X, y = oblique_classes
     aucs = {}
     for splitter in (CartSplitter(max_depth=3), ObliqueCartSplitter(max_depth=3, n_directions=1)):
         tree = SimilarityTree(max_depth=4, splitter=splitter, n_pairs=20_000, random_state=0).fit(X[:300], y[:300])
@@ -224,8 +224,8 @@ def test_local_directions_see_what_single_features_do_not(oblique_people):
     assert aucs["CartSplitter"] < 0.65
 
 
-def test_cells_have_directions_of_their_own_and_few_pairs_have_none(oblique_people):
-    X, y = oblique_people
+def test_cells_have_their_own_directions_unless_they_are_small(oblique_classes):
+    X, y = oblique_classes
     splitter = ObliqueCartSplitter(max_depth=2, n_directions=2, min_samples=200)
     tree = SimilarityTree(max_depth=5, splitter=splitter, n_pairs=4000, random_state=0).fit(X, y).tree_
     assert not np.allclose(tree.regions[0].directions, tree.regions[1].directions)
@@ -235,8 +235,8 @@ def test_cells_have_directions_of_their_own_and_few_pairs_have_none(oblique_peop
     assert 0 < enough.sum() < len(enough)
 
 
-def test_rules_name_the_directions_of_a_cell(oblique_people):
-    X, y = oblique_people
+def test_rules_name_the_directions_of_a_cell(oblique_classes):
+    X, y = oblique_classes
     tree = SimilarityTree(max_depth=1, splitter=ObliqueCartSplitter(max_depth=1, n_directions=1), random_state=0).fit(X, y)
     assert "inside if |v0·(x - x')| <= " in tree.export_text()
 
@@ -280,14 +280,14 @@ def test_best_threshold_is_the_best_of_all(rng, min_pairs):
             assert 3.0 * (inside & same).sum() - 2.0 * (inside & ~same).sum() == best
 
 
-def test_gaussian_splitter_finds_the_oblique_direction(oblique_people):
-    X, y = oblique_people
+def test_gaussian_splitter_finds_the_oblique_direction(oblique_classes):
+    X, y = oblique_classes
     tree = SimilarityTree(max_depth=2, splitter=GaussianSplitter(shrinkage=0.01), n_pairs=20_000, random_state=0)
     assert tree.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.8
     assert "Gaussian log-likelihood ratio" in tree.export_text()
 
 
-def test_gaussian_splitter_does_not_split_what_does_not_vary():
+def test_gaussian_splitter_does_not_split_constant_data():
     X, y = np.zeros((40, 2)), np.arange(40) % 4
     assert SimilarityTree(splitter=GaussianSplitter(min_samples=2)).fit(X, y).tree_.n_cells == 1
     constant = np.column_stack([np.random.default_rng(0).normal(size=40), np.ones(40)])

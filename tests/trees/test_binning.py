@@ -12,7 +12,7 @@ from simtree.trees._binning import TrainingPairs, find_edges
 
 
 def edges_of(values, max_bins):
-    """Edges of one column, from all its values."""
+    """Return the edges of one column, from all its values."""
     return find_edges(values, max_bins, lambda: values)
 
 
@@ -42,7 +42,7 @@ def test_neighbouring_floats_are_separated():
     assert np.isfinite(edges_of(huge, None)).all()
 
 
-def test_quantile_bins_hold_about_as_many_values_each():
+def test_quantile_bins_hold_about_equally_many_values():
     values = np.random.default_rng(0).lognormal(size=100_000)
     edges = edges_of(values, 255)
     counts = np.bincount(np.searchsorted(edges, values), minlength=255)
@@ -51,8 +51,8 @@ def test_quantile_bins_hold_about_as_many_values_each():
     assert counts.max() < 1.5 * counts.mean()
 
 
-def test_few_values_that_the_sample_misses_are_still_exact():
-    """A rare distinct value outside the quantile sample must not be lost."""
+def test_few_values_missed_by_the_subsample_are_still_exact():
+    """A rare distinct value outside the quantile subsample must not be lost."""
     values = np.zeros(100_001)
     values[::2] = 1.0
     values[3] = 7.0
@@ -60,7 +60,7 @@ def test_few_values_that_the_sample_misses_are_still_exact():
 
 
 @pytest.mark.parametrize("max_bins", [255, None, 4])
-def test_codes_and_thresholds_say_the_same(rng, max_bins):
+def test_codes_and_thresholds_are_equivalent(rng, max_bins):
     X = rng.normal(size=(40, 6))
     y = np.arange(40) % 4
     pairs = PairSampler(y).all_pairs()
@@ -77,7 +77,7 @@ def test_codes_and_thresholds_say_the_same(rng, max_bins):
             assert len(np.unique(training.codes[:, c])) == len(np.unique(F[:, c]))
 
 
-def test_least_and_greatest_value_share_their_bins(rng):
+def test_min_and_max_share_their_bins(rng):
     X = rng.normal(size=(50, 2))
     training = TrainingPairs(X, PairSampler(np.arange(50) % 2).all_pairs(), CoordinateSet(("max", "sum", "min"), 2), 16)
     for j in range(2):
@@ -87,7 +87,7 @@ def test_least_and_greatest_value_share_their_bins(rng):
 
 @pytest.mark.parametrize("order", ["sorted", "periodic"])
 def test_bins_do_not_depend_on_the_order_of_pairs(order):
-    """Pairs sorted by distance, or an anchor's far pair before its near ones: the near ones get their share of bins."""
+    """Pairs sorted by distance, or a distant pair of each sample before its close ones: close pairs get their share of bins."""
     distance = np.concatenate([np.linspace(100, 200, 10_000), np.linspace(0, 1, 40_000)])
     if order == "periodic":
         distance = np.column_stack([distance[:10_000], distance[10_000:].reshape(10_000, 4)]).ravel()
@@ -99,7 +99,7 @@ def test_bins_do_not_depend_on_the_order_of_pairs(order):
     assert 190 < len(near) < 215  # four fifths of the pairs, four fifths of 255 bins
 
 
-def test_points_are_shared_and_pairs_are_copied(rng):
+def test_samples_are_shared_and_pairs_are_copied(rng):
     X = rng.normal(size=(20, 2)).astype(np.float32)
     pairs = PairSampler(np.arange(20) % 2).all_pairs()
     kept = pairs.first.copy()
@@ -109,7 +109,7 @@ def test_points_are_shared_and_pairs_are_copied(rng):
     np.testing.assert_array_equal(pairs.first, kept)
 
 
-def test_no_codes_where_none_are_needed(rng):
+def test_no_codes_if_not_needed(rng):
     pairs = IndexPairs(np.array([0, 1], np.int32), np.array([1, 2], np.int32), np.array([True, False]))
     training = TrainingPairs(rng.normal(size=(3, 2)), pairs, CoordinateSet(("sum",), 2), binned=False)
     assert training.codes.shape == (2, 0)

@@ -28,13 +28,13 @@ def test_base_and_contributions_add_up_to_the_score(blobs, model):
         np.testing.assert_allclose(model.explain_pair(X[j], X[i]).contributions, why.contributions)
 
 
-def test_evidence_of_a_forest_starts_from_nothing(blobs):
+def test_base_of_a_forest_is_zero(blobs):
     forest = SimilarityForest(n_estimators=4, max_depth=4, n_pairs=500, random_state=0).fit(*blobs)
     assert forest.explain_pair(blobs[0][0], blobs[0][1]).base == 0.0
 
 
 def test_hand_worked_shares():
-    """One cut on feature a, then one on b inside it: each is charged with its own step."""
+    """One cut on feature a, then one on b inside it: each gets the change of its own step."""
     a = np.array([0, 0, 0, 0, 5, 5, 5, 5.0])
     b = np.array([0, 0, 3, 3, 0, 0, 3, 3.0])
     pairs = np.zeros((8, 2, 2))
@@ -46,7 +46,7 @@ def test_hand_worked_shares():
     assert tree.explain_pair([0, 0], [5, 0]).contributions.tolist() == [-2, 0]
 
 
-def test_features_never_tested_say_nothing(blobs):
+def test_untested_features_contribute_nothing(blobs):
     X, y = blobs
     X = np.column_stack([X, np.ones(len(X))])
     forest = SimilarityForest(n_estimators=5, max_depth=4, splitter=CartSplitter(max_depth=3), n_pairs=800, random_state=0)
@@ -68,7 +68,7 @@ def test_table_has_names_and_values(blobs):
     assert renamed.feature_names == ("a", "b", "c", "d")
 
 
-def test_what_cannot_be_explained_is_refused(blobs):
+def test_unexplainable_models_are_rejected(blobs):
     X, y = blobs
     splitter = ClassifierSplitter(DecisionTreeClassifier(max_depth=2))
     opaque = SimilarityTree(max_depth=2, splitter=splitter, random_state=0).fit(X, y)

@@ -50,7 +50,7 @@ def test_every_cell_is_listed_with_its_counts(blobs):
     assert listed == expected
 
 
-def test_rules_are_true_of_the_pairs(given_pairs):
+def test_rules_hold_for_the_pairs(given_pairs):
     """Evaluating the printed rule of the root gives the pairs of its first child."""
     pairs, same = given_pairs
     tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=3)).fit(pairs, same)
@@ -72,7 +72,7 @@ def test_rules_are_true_of_the_pairs(given_pairs):
     np.testing.assert_array_equal(inside, tree.pair_score(pairs) == 2)
 
 
-def test_names_of_a_data_frame_survive(blobs):
+def test_names_of_a_data_frame_are_kept(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=["dwell", "flight", "pressure", "tilt"])
     tree = SimilarityTree(max_depth=2, random_state=0).fit(frame, y)
@@ -89,12 +89,12 @@ def test_linear_and_opaque_rules(given_pairs):
     linear = SimilarityTree(max_depth=1, splitter=LinearSplitter()).fit(pairs, same).export_text()
     assert re.search(r"inside if -?[\d.e-]+ \(.*\) \+ .* 2 smaller terms >= ", linear)
     opaque = SimilarityTree(max_depth=1, splitter=ClassifierSplitter(DecisionTreeClassifier(max_depth=2)))
-    assert "the fitted classifier says same" in opaque.fit(pairs, same).export_text()
+    assert "the fitted classifier predicts same" in opaque.fit(pairs, same).export_text()
 
 
-def test_long_unions_are_cut_short(blobs):
+def test_long_unions_are_truncated(blobs):
     tree = SimilarityTree(max_depth=1, splitter=CartSplitter(max_depth=7, min_samples_leaf=1), random_state=0).fit(*blobs)
-    assert re.search(r"or one of \d+ more ways", tree.export_text())
+    assert re.search(r"or one of \d+ more rules", tree.export_text())
 
 
 def test_a_small_tree_as_a_dict():
@@ -117,7 +117,7 @@ def test_a_small_tree_as_a_dict():
     assert [root["inside"]["inside"]["score"], root["inside"]["outside"]["inside"]["score"]] == [8.0, 6.0]
 
 
-def test_a_dict_is_ready_for_json_and_tells_what_there_is(blobs):
+def test_a_dict_is_json_serializable_and_complete(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     forest = SimilarityForest(n_estimators=2, max_depth=3, n_pairs=300, preprocessor=X, random_state=0).fit(frame, y)

@@ -24,7 +24,7 @@ def small_tree(seed, depth=3, n_pairs=120):
 
 
 def subtrees(tree, cell=0):
-    """All sets of split cells that a subtree with this root can have."""
+    """Return all sets of split cells that a subtree with this root can have."""
     yield frozenset()
     if tree.cells.inside[cell] >= 0:
         below = [list(subtrees(tree, int(child))) for child in (tree.cells.inside[cell], tree.cells.outside[cell])]
@@ -96,7 +96,7 @@ def test_held_out_gains_add_up_to_the_auc(given_pairs):
         assert auc == pytest.approx(roc_curve(prune(tree, penalty).score(other), same[300:]).auc(), abs=1e-12)
 
 
-def test_folds_share_no_point_and_hold_whole_classes_if_asked(blobs):
+def test_folds_are_disjoint_and_keep_classes_together_if_requested(blobs):
     y = blobs[1]
     sampler = PairSampler(y)
     rng = np.random.default_rng(0)
@@ -107,7 +107,7 @@ def test_folds_share_no_point_and_hold_whole_classes_if_asked(blobs):
         assert counts.max() - counts.min() <= 1  # each class has its share of each fold
     by_classes = fold_numbers(sampler.labels, sampler, 3, rng)
     assert all(len(set(by_classes[y == k])) == 1 for k in range(6))
-    with pytest.raises(ValueError, match="cv=7 is more than the 6 groups there are; make fewer folds"):
+    with pytest.raises(ValueError, match="cv=7 exceeds the number of groups, 6; use fewer folds"):
         fold_numbers(sampler.labels, sampler, 7, rng)
 
 
@@ -147,8 +147,8 @@ def test_pruning_of_given_pairs(blobs):
         ({"prune": "auto"}, "prune='auto' is unknown"),
         ({"prune_penalty": -0.1}, "prune_penalty=-0.1 is out of range"),
         ({"cv": 1}, "cv=1 is out of range"),
-        ({"prune": "cv", "cv": 200}, "cv=200 is more than the 110 groups"),
-        ({"prune": "cv", "cv": 60}, "none of the 60 folds leaves pairs of both kinds"),
+        ({"prune": "cv", "cv": 200}, "cv=200 exceeds the number of groups, 110"),
+        ({"prune": "cv", "cv": 60}, "none of the 60 folds has both same and different pairs"),
     ],
 )
 def test_bad_parameters(blobs, parameters, message):

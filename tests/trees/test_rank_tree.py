@@ -11,7 +11,7 @@ from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, LinearRegion
 
 
 def axis(coordinate, threshold, if_le, if_gt):
-    """A region from plain lists."""
+    """Return a region from plain lists."""
     integers = (np.array(column, np.int32) for column in (coordinate, if_le, if_gt))
     coordinate, if_le, if_gt = integers
     return AxisRegion(coordinate, np.array(threshold, float), if_le, if_gt, np.ones(len(coordinate)))
@@ -43,12 +43,12 @@ def test_scores_of_early_leaves(mixed_tree):
     assert named == {(0, 0): 8, (1, 0): 8, (1, 1): 4, (2, 0): 8, (2, 1): 6, (3, 0): 8, (3, 1): 7}
 
 
-def test_walk_through_mixed_regions(mixed_tree):
+def test_routing_through_mixed_regions(mixed_tree):
     np.testing.assert_array_equal(mixed_tree.score(pairs_at([0.5, 1, 1.5, 2, 3, 4, 5, 50])), [8, 8, 7, 7, 6, 6, 4, 4])
     assert len(mixed_tree.apply(pairs_at([]))) == 0
 
 
-def test_knots_are_cumulated_counts(mixed_tree):
+def test_knots_are_cumulative_counts(mixed_tree):
     fpr, tpr = mixed_tree.fpr_knots, mixed_tree.tpr_knots
     np.testing.assert_allclose(fpr, np.array([0, 0, 1, 5, 20]) / 20)
     np.testing.assert_allclose(tpr, np.array([0, 4, 5, 8, 10]) / 10)
@@ -65,7 +65,7 @@ def test_cell_bounds_follow_the_curve(mixed_tree):
 
 
 def test_node_table_is_a_dag_that_ends_in_cells(given_pairs):
-    """Successors come later, exits are terminal cells, and walking it is asking the regions one by one."""
+    """Successors come later, exits are terminal cells, and routing agrees with evaluating the regions one by one."""
     pairs, same = given_pairs
     tree = SimilarityTree(max_depth=6, splitter=CartSplitter(max_depth=3, min_samples_leaf=2)).fit(pairs, same).tree_
     successors = np.concatenate([tree.nodes.if_le, tree.nodes.if_gt])
@@ -91,7 +91,7 @@ def test_node_table_is_a_dag_that_ends_in_cells(given_pairs):
 
 
 def test_shared_exits_of_children(given_pairs):
-    """A region may lead to a child by several tests; region() finds its own ends again, also when a child is split itself."""
+    """A region may lead to a child by several tests; region() restores its exits, even if a child is itself split."""
     tree = SimilarityTree(max_depth=4, splitter=LinearSplitter()).fit(*given_pairs).tree_
     assert set(tree.regions) == set(np.flatnonzero(tree.cells.inside >= 0).tolist())
     assert len(tree.nodes.kind) == 0

@@ -43,7 +43,7 @@ def test_linear_region_is_closed(pairs):
     np.testing.assert_array_equal(inside[clear], (values > values[3])[clear])
 
 
-def test_opaque_region_is_asked_in_chunks(pairs, monkeypatch):
+def test_opaque_region_is_evaluated_in_chunks(pairs, monkeypatch):
     class FarApart:
         def predict(self, values):
             return values[:, 0] > 0.5
@@ -55,7 +55,7 @@ def test_opaque_region_is_asked_in_chunks(pairs, monkeypatch):
     np.testing.assert_array_equal(region.contains(PAIR_MAP, pairs), whole)
 
 
-def test_opaque_region_asks_the_classifier(pairs):
+def test_opaque_region_uses_the_classifier(pairs):
     always = DummyClassifier(strategy="constant", constant=True).fit(np.zeros((2, 2)), [True, False])
     region = OpaqueRegion(always, np.array([1, 3]))
     assert region.contains(PAIR_MAP, pairs).all()

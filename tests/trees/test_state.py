@@ -1,4 +1,4 @@
-"""Trees in model files: tables that loop, point outside, or contradict one another are refused before anything is built."""
+"""Trees in model files: tables that loop, point outside, or contradict one another are rejected before anything is built."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(document):
 
 
 def changed(place, index, value):
-    """A change of one entry, or of all with ``index=...``, of the array at a place."""
+    """Return a function that changes one entry (all with ``index=...``) of the array at a path."""
 
     def change(document):
         *above, name = place
@@ -117,7 +117,7 @@ def tried(name, change):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_tables_that_cannot_be_are_refused(change):
+def test_inconsistent_tables_are_rejected(change):
     tried("forest-refilled", CHANGES[change])
 
 
@@ -150,12 +150,12 @@ REGIONS = {
 
 
 @pytest.mark.parametrize(("name", "change"), [(name, change) for name, changes in REGIONS.items() for change in changes])
-def test_regions_that_cannot_be_are_refused(name, change):
+def test_inconsistent_regions_are_rejected(name, change):
     tried(name, REGIONS[name][change])
 
 
 @pytest.mark.parametrize("name", ["tree", "tree-local", "forest-median", "forest-refilled"])
-def test_tests_are_taken_apart_as_regions_were(name):
+def test_tests_are_separated_by_region(name):
     for tree in fitted(name)._trees():
         n_tests, tests = separate_tests(tree)
         start = 0
@@ -167,8 +167,8 @@ def test_tests_are_taken_apart_as_regions_were(name):
         assert start == len(tree.nodes.kind)
 
 
-def test_too_many_trees_are_refused(monkeypatch):
-    """A tree takes some bytes of a file, but some thousand in memory."""
+def test_too_many_trees_are_rejected(monkeypatch):
+    """A tree may take a few bytes in a file but thousands in memory."""
     document = RankTree._get_state(fitted("forest")._trees())
     monkeypatch.setattr(rank_tree, "MAX_TREES", 4)
     with pytest.raises(ModelFileError, match="at most 4"):
@@ -177,7 +177,7 @@ def test_too_many_trees_are_refused(monkeypatch):
         RankTree._get_state(fitted("forest")._trees())
 
 
-def test_too_many_regions_are_refused(monkeypatch):
+def test_too_many_regions_are_rejected(monkeypatch):
     document = RankTree._get_state(fitted("forest-linear")._trees())
     monkeypatch.setattr(rank_tree, "MAX_REGIONS", 2)
     with pytest.raises(ModelFileError, match="at most 2"):
@@ -186,14 +186,14 @@ def test_too_many_regions_are_refused(monkeypatch):
         RankTree._get_state(fitted("forest-linear")._trees())
 
 
-def test_a_claim_of_many_features_takes_little():
-    """A file of some kilobytes may say that there are a million features: then that many numbers are made, not objects."""
+def test_a_large_number_of_features_takes_little_memory():
+    """A file of a few kilobytes may declare a million features: this must allocate numbers, not objects."""
     document = copy.deepcopy(RankTree._get_state([SimilarityTree(max_depth=2, random_state=0).fit(*people(1)).tree_]))
     document["coordinates"]["n_features"] = MAX_FEATURES
     assert len(read(document)[0].pair_map) == 2 * MAX_FEATURES
 
 
-def test_a_curve_comes_back_and_what_is_none_is_refused():
+def test_curves_are_restored_and_invalid_ones_are_rejected():
     roc = Roc([0, 0.1, 1], [0, 0.5, 1], [np.inf, 2.0, 1.0])
     document = roc._get_state()
     assert Roc._from_state(read_document(document_bytes(document))) == roc

@@ -1,1 +1,1 @@
-"""Growing: TreeRank, the bags of a forest, and cross-validation."""
+"""Tree growing: the TreeRank algorithm, bagging, and cross-validation."""

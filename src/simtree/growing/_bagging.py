@@ -1,7 +1,7 @@
-"""Which observations a tree of a forest sees, and how pairs are scored by the trees that did not see them.
+"""Bagging: the samples that each tree of a forest sees, and out-of-bag values of pairs.
 
-A bag is a set of different *units*: samples, all samples of a label, or groups that the user names. A pair is out of bag for a
-tree if neither of its units was in the bag; two pairs may share a sample, so leaving out pairs would prove nothing.
+A bag is a set of distinct *units*: samples, all samples of a label, or the user's ``groups``. A pair is out of bag for a tree
+if neither of its units is in the bag. Leaving out pairs alone would not be enough, because two pairs may share a sample.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._sampling import IndexPairs, PairSource
 from simtree.trees._rank_tree import RankTree
 
-# A bag without a pair of each kind is drawn again at most this often.
+# Maximum number of attempts to draw a bag that has both same and different pairs.
 MAX_DRAWS = 50
 
 
 @dataclass(frozen=True)
 class TreeTask:
-    """One tree of a forest: what is common to all, and its own seed.
+    """One tree of a forest to be grown: parameters common to all trees, and its own random seed.
 
     Parameters
     ----------
     params : GrowthParams
-        How the tree is grown.
+        Growth parameters.
     units : ndarray of shape (n_samples,) or None
-        Unit of each sample, as an integer from 0. None: given pairs are themselves drawn, as their samples have no identity.
+        Unit of each sample, as an integer from 0. None if given pairs are drawn themselves, because it is not known which of
+        their samples are the same.
     n_drawn : int or None
-        Number of units (or pairs) drawn with replacement; the bag is the set of those drawn. None: all, always.
+        Number of units (or pairs) drawn with replacement; the bag is the set of those drawn. None for all units.
     entropy : tuple of int
         Random seed of the forest.
     number : int
@@ -47,9 +48,9 @@ class TreeTask:
     number: int
 
     def grow(self, samples: NDArray[Any], source: PairSource, hard: IndexPairs | None = None) -> RankTree:
-        """Return the tree; grown on those of the ``hard`` pairs that lie in its bag, if they are given.
+        """Return the grown tree; if ``hard`` pairs are given, it is grown on those of them that lie in its bag.
 
-        The bag does not depend on ``hard``, so that `in_bag` finds it again.
+        The bag does not depend on ``hard``, so that `in_bag` can reproduce it.
         """
         rng = self._rng()
         bagged, inside = self._draw_bag(source, rng)
@@ -57,22 +58,24 @@ class TreeTask:
             return self.params.grow(samples, self.params.sample(bagged, rng), rng)
         pairs = hard.restrict(inside)
         if pairs is None:
-            raise ValueError("refill=True: a bag holds hard pairs of one kind only; raise refill_budget or focus_fpr.")
+            raise ValueError(
+                "refill=True: a bag has only same or only different hard pairs; increase refill_budget or focus_fpr."
+            )
         n_pairs = self.params.n_pairs
         return self.params.grow(samples, pairs if n_pairs is None else pairs.subsample(n_pairs, rng), rng)
 
     def in_bag(self, source: PairSource) -> NDArray[np.bool_]:
-        """Return which samples the tree may have seen, found again from its seed."""
+        """Return a mask of the samples that the tree may have seen, reproduced from its random seed."""
         _, inside = self._draw_bag(source, self._rng())
         assert inside is not None
         return inside
 
     def _rng(self) -> np.random.Generator:
-        """Return the tree's own randomness, whoever grows it and whenever."""
+        """Return the random generator of the tree, independent of the order in which trees are grown."""
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(self.number,)))
 
     def _draw_bag(self, source: PairSource, rng: np.random.Generator) -> tuple[PairSource, NDArray[np.bool_] | None]:
-        """Return what the tree may sample its pairs from, and which samples are in its bag (None if that is not known)."""
+        """Return the pairs of the bag, and a mask of the samples in the bag (None if not known)."""
         if self.n_drawn is None:
             return source, None if self.units is None else np.ones(len(self.units), dtype=np.bool_)
         for _ in range(MAX_DRAWS):
@@ -80,17 +83,17 @@ class TreeTask:
             if bagged is not None:
                 return bagged, inside
         raise ValueError(
-            f"max_samples: {MAX_DRAWS} bags of {self.n_drawn} draws held no pair of each kind; "
-            "draw more, or set bootstrap=False."
+            f"max_samples: none of {MAX_DRAWS} bags of {self.n_drawn} draws has both same and different pairs; "
+            "increase max_samples, or set bootstrap=False."
         )
 
 
 def out_of_bag_values(
     trees: Sequence[RankTree], values: Sequence[NDArray[np.float64]], bags: Sequence[NDArray[np.bool_]], pairs: SamplePairs
 ) -> NDArray[np.float64]:
-    """Value of each pair in each tree for which it is out of bag, ``(n_trees, n_pairs)``; nan where it is not.
+    """Return the value of each pair in each tree, of shape ``(n_trees, n_pairs)``; nan unless the pair is out of bag.
 
-    ``values`` are those of the cells of each tree, ``bags`` tell which points each tree may have seen.
+    ``values`` are the cell values of each tree, ``bags`` are masks of the samples that each tree may have seen.
     """
     found = np.full((len(trees), pairs.n_pairs), np.nan)
     for row, tree, of_cells, inside in zip(found, trees, values, bags, strict=True):

@@ -1,4 +1,4 @@
-"""Cross-validation over observations: folds of points or of whole classes, and the pruning penalty they choose."""
+"""Cross-validation over samples or classes, and the choice of the pruning penalty."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from simtree.trees._pruning import PruningPath, held_out_aucs, held_out_gains
 
 
 def fold_numbers(units: NDArray[np.int64], source: PairSource, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The fold of each point: points of one unit share it, and each class has its share of each fold if units are points."""
+    """Return the fold of each sample; units are kept together, and folds are stratified by class if units are samples."""
     n_units = int(units.max()) + 1
     if n_units < n_folds:
-        raise ValueError(f"cv={n_folds!r} is more than the {n_units} groups there are; make fewer folds.")
+        raise ValueError(f"cv={n_folds!r} exceeds the number of groups, {n_units}; use fewer folds.")
     classes = source.labels if n_units == len(units) else None
     return assign_folds(n_units, n_folds, rng, classes)[units]
 
@@ -34,9 +34,9 @@ def choose_penalty(
     *,
     n_jobs: int | None,
 ) -> float:
-    """The penalty whose subtrees have the highest mean AUC on the pairs of the points left out; the largest among equals.
+    """Return the penalty whose subtrees have the highest mean AUC on held-out pairs; the largest among ties.
 
-    The candidates stand for the subtrees of ``path``: geometric means of neighbouring penalties.
+    The candidates represent the subtrees of ``path``: they are geometric means of neighbouring penalties.
     """
     candidates = np.append(np.sqrt(path.penalties[:-1] * path.penalties[1:]), path.penalties[-1])
     seeds = rng.integers(2**63, size=int(folds.max()) + 1)
@@ -46,10 +46,11 @@ def choose_penalty(
     aucs = [fold for fold in found if fold is not None]
     if not aucs:
         raise ValueError(
-            f"prune='cv': none of the {len(seeds)} folds leaves pairs of both kinds on both sides; make fewer folds (cv)."
+            f"prune='cv': none of the {len(seeds)} folds has both same and different pairs in training and test; "
+            "use fewer folds (cv)."
         )
     means = np.mean(aucs, axis=0)
-    # Sums of the same gains in another order differ by rounding.
+    # Tolerance, because sums of the same gains in another order differ by rounding.
     return float(candidates[means >= means.max() - 1e-12].max())
 
 
@@ -61,7 +62,7 @@ def _fold_aucs(
     candidates: NDArray[np.float64],
     seed: int,
 ) -> NDArray[np.float64] | None:
-    """AUC on the pairs of the points left out, of the subtrees grown on the others; None if a side lacks pairs of a kind."""
+    """Return the held-out AUC of each subtree of one fold; None if training or test lack same or different pairs."""
     rng = np.random.default_rng(seed)
     seen, left_out = source.restrict(train), source.restrict(~train)
     if seen is None or left_out is None:

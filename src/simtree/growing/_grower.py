@@ -1,4 +1,4 @@
-"""TreeRank: split the cells of each level, from the most to the least similar, by what a splitter proposes."""
+"""TreeRank: grow a tree level by level, splitting each cell with a splitter."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from simtree.trees._rank_tree import RankTree, TreeBuilder
 
 @dataclass(frozen=True)
 class GrowthParams:
-    """All that is needed to grow a tree from samples and their pairs: the checked parameters of an estimator.
+    """The checked parameters for growing a tree from pairs of samples.
 
     Parameters
     ----------
     splitter : Splitter
-        LeafRank.
+        The splitter (LeafRank).
     pair_map : CoordinateSet
-        The coordinates of a pair.
+        Coordinates of a pair.
     max_depth, min_pairs_split, min_pairs_leaf, focus_fpr
-        A cell is not split at this depth, with fewer pairs, if a child would have fewer pairs, or if it lies wholly to the
-        right of this false positive rate.
+        A cell is not split at this depth, if it has fewer pairs, if a child would have fewer pairs, or if it lies entirely
+        above this false positive rate.
     n_columns : int
-        Number of columns (features, and products with directions) drawn for each cell. Coordinates of the whole pair are
-        always used.
+        Number of columns (features, and products with directions) drawn for each cell. Pairwise coordinates are always
+        used.
     max_bins : int or None
         Maximum number of bins per coordinate; None for exact splits.
     n_pairs, positive_fraction, same_weighting
@@ -50,18 +50,18 @@ class GrowthParams:
     same_weighting: str = "pairs"
 
     def sample(self, source: PairSource, rng: np.random.Generator) -> IndexPairs:
-        """Return training pairs of both kinds."""
+        """Return training pairs, both same and different."""
         pairs = source.sample(self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting)
         if not pairs.has_both_kinds:
-            kind = "different" if pairs.n_same == 0 else "same"
+            label = "different" if pairs.n_same == 0 else "same"
             raise ValueError(
-                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} drew {kind} pairs only; "
-                "draw more pairs, or set positive_fraction=0.5."
+                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} sampled {label} pairs only; "
+                "increase n_pairs, or set positive_fraction=0.5."
             )
         return pairs
 
     def grow(self, samples: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator, *, n_jobs: int | None = 1) -> RankTree:
-        """Return the tree grown on pairs of rows of the samples; ``n_jobs`` threads, if no other tree is grown meanwhile."""
+        """Return the tree grown on pairs of rows of the samples; ``n_jobs`` is for growing a single tree at a time."""
         training = TrainingPairs(samples, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned, n_jobs=n_jobs)
         return grow_tree(training, self, rng)
 
@@ -69,16 +69,17 @@ class GrowthParams:
 def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generator) -> RankTree:
     """Grow a similarity tree (the paper's Similarity TreeRank algorithm).
 
-    A cell also stays as it is if all its pairs are of one kind or if no split raises the AUC.
+    A cell is terminal if a stopping rule of ``params`` applies, if its pairs are all same or all different, or if no split
+    increases the AUC.
 
     Parameters
     ----------
     pairs : TrainingPairs
-        Pairs of both kinds; reordered in place.
+        Training pairs, both same and different; reordered in place.
     params : GrowthParams
-        The splitter, and when to stop.
+        The splitter and the stopping rules.
     rng : numpy.random.Generator
-        The only source of randomness.
+        Source of all randomness.
 
     Returns
     -------
@@ -88,15 +89,15 @@ def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generat
     builder = TreeBuilder(pairs.pair_map, params.max_depth, n_same, len(pairs) - n_same)
     n_columns = pairs.pair_map.n_columns
     coordinates = np.arange(len(pairs.pair_map))
-    # Of each cell: its number, its segment, its same pairs, and the different pairs that are more similar than it.
+    # For each cell: its number, its segment, its same pairs, and the number of different pairs ranked above it.
     level = [(0, 0, len(pairs), n_same, 0)]
-    most_before = len(pairs) if params.focus_fpr is None else params.focus_fpr * (len(pairs) - n_same)
+    max_before = len(pairs) if params.focus_fpr is None else params.focus_fpr * (len(pairs) - n_same)
     for _ in range(params.max_depth):
         children = []
         for number, start, stop, n_same, n_before in level:
             n_pairs = stop - start
             n_different = n_pairs - n_same
-            if n_pairs < params.min_pairs_split or n_same == 0 or n_different == 0 or n_before >= most_before:
+            if n_pairs < params.min_pairs_split or n_same == 0 or n_different == 0 or n_before >= max_before:
                 continue
             if params.n_columns < n_columns:
                 coordinates = pairs.pair_map.of_columns(rng.choice(n_columns, params.n_columns, replace=False))
@@ -107,7 +108,7 @@ def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generat
                 continue
             n_inside = int(np.count_nonzero(split.inside))
             n_same_inside = int(np.count_nonzero(split.inside & pairs.same[start:stop]))
-            # Twice the area gained under the ROC curve, times a positive whole number: n_d n_s(inside) - n_s n_d(inside).
+            # The gain, up to a positive factor, in integers: n_different * n_same(inside) - n_same * n_different(inside).
             gains = n_different * n_same_inside > n_same * (n_inside - n_same_inside)
             if not gains or min(n_inside, n_pairs - n_inside) < params.min_pairs_leaf:
                 continue

@@ -1,6 +1,6 @@
-"""Representations of points: transformers to put before a similarity, cross-fitted where they learn from labels."""
+"""Representations of samples: transformers to apply before a similarity, cross-fitted if they learn from labels."""
 
-from simtree.representation import _sklearn as _sklearn  # registers what model files hold of scikit-learn's transformers
+from simtree.representation import _sklearn as _sklearn  # registers scikit-learn transformers for model files
 from simtree.representation._discriminant import KernelDiscriminant
 from simtree.representation._landmarks import LandmarkFeatures
 from simtree.representation._posterior import ForestPosterior

@@ -1,4 +1,4 @@
-"""Points after a transformer of the user's: how an estimator fits and applies its ``representation``."""
+"""Fit, apply, save and load the ``representation`` of an estimator."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from simtree.pairs._sampling import PairSource
 
 
 def fit_representation(representation: Any, samples: NDArray[Any], source: PairSource) -> tuple[Any, NDArray[Any]]:
-    """A fitted clone of the transformer, and the training points as its ``fit_transform`` gives them; None changes nothing."""
+    """Return a fitted clone of the transformer and the training samples from its ``fit_transform``; None is the identity."""
     if representation is None:
         return None, samples
     if isinstance(representation, type) or not all(hasattr(representation, name) for name in ("fit_transform", "transform")):
-        raise TypeError(f"representation={representation!r} is no transformer; give one with fit_transform and transform.")
+        raise TypeError(f"representation={representation!r} is not a transformer; give one with fit_transform and transform.")
     fitted = clone(representation)
     if source.labels is not None:
         return fitted, _checked(fitted.fit_transform(samples, source.labels), len(samples))
     if _needs_labels(fitted):
-        raise ValueError(f"representation={representation!r} needs labels; fit labelled points (X, y), or give no pairs.")
+        raise ValueError(f"representation={representation!r} requires labels; fit labelled samples (X, y) instead of pairs.")
     return fitted, _checked(fitted.fit_transform(samples), len(samples))
 
 
 def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
-    """Points as a fitted transformer gives them."""
+    """Return samples as transformed by a fitted transformer."""
     return _checked(fitted.transform(samples), len(samples))
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
-    """Names of the features that a fitted transformer makes, or None if it does not tell."""
+    """Return the names of the output features of a fitted transformer, or None if it does not define them."""
     try:
         return [str(name) for name in fitted.get_feature_names_out(None if names is None else np.asarray(names, dtype=object))]
     except (AttributeError, ValueError):
@@ -58,7 +58,7 @@ def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str]
 
 
 def representation_state(fitted: Any) -> dict[str, Any] | None:
-    """Return what a model file holds of a fitted representation."""
+    """Return the state of a fitted representation for a model file."""
     if fitted is None:
         return None
     if type(fitted) is Pipeline:
@@ -75,7 +75,7 @@ def representation_state(fitted: Any) -> dict[str, Any] | None:
 
 
 def representation_from_state(fields: Fields, n_features: int) -> tuple[Any, int]:
-    """Return a fitted representation of samples with so many features, and how many columns it makes."""
+    """Return a fitted representation of samples with ``n_features`` features, and its number of output columns."""
     name = fields.word("class", [*known_names(REPRESENTATION), PIPELINE])
     if name == PIPELINE:
         steps = []
@@ -95,8 +95,10 @@ def _needs_labels(transformer: Any) -> bool:
 
 
 def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
-    """The transformer's answer as rows of finite numbers."""
+    """Return the output of the transformer as rows of finite numbers."""
     rows = np.asarray(check_array(samples, dtype=[np.float64, np.float32], order="C", input_name="representation"))
     if len(rows) != n_samples:
-        raise ValueError(f"representation made {len(rows)} rows of {n_samples}; it must make one of each.")
+        raise ValueError(
+            f"representation returned {len(rows)} rows for {n_samples} samples; it must return one row per sample."
+        )
     return rows

@@ -1,4 +1,4 @@
-"""What all representations share: the border to scikit-learn, folds for cross-fitting, and rows in blocks."""
+"""Base class and helpers of the representations: input checks, folds for cross-fitting, and blocks of rows."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from simtree.pairs._labels import encode_labels
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-# More classes in a model file are taken for damage.
+# More classes in a model file are treated as corruption.
 MAX_CLASSES = 1 << 40
-# Rows transformed at one time by one thread: their features stay in cache until they have been used.
+# Number of rows that one thread transforms at a time: few enough for their features to stay in cache.
 BLOCK = 256
 
 
 class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """A representation of points that is learned from their classes.
+    """Base class of representations that are learned from labels.
 
-    `fit_transform` is cross-fitted: what a training row gets comes from models that never saw its label. `transform` uses
-    everything.
+    `fit_transform` is cross-fitted: each training row is transformed by models that have not seen its label. `transform`
+    uses the model fitted on all rows.
     """
 
     random_state: int | np.random.RandomState | None
@@ -40,73 +40,82 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     _n_features_out: int
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the representation from labelled points.
+        """Fit the representation on labelled samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
-        y : array-like of shape (n_points,)
-            Their classes, of any type that can be sorted or hashed.
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Label of each sample, of any sortable or hashable type.
 
         Returns
         -------
         self
+            The fitted transformer.
         """
         self._learn(X, y, cross_fitted=False)
         return self
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike) -> Floats:
-        """Learn the representation, and give each training row the answer of models that did not see its label.
+        """Fit the representation, and transform each training row by models that have not seen its label.
 
-        This is what a similarity must be trained on; ``fit(X, y).transform(X)`` would make training pairs look too easy.
+        Train a similarity on this output: ``fit(X, y).transform(X)`` would make the training pairs look too easy.
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Label of each sample, of any sortable or hashable type.
 
         Returns
         -------
-        ndarray of shape (n_points, n_features_out)
+        ndarray of shape (n_samples, n_features_out)
+            Cross-fitted representation of the training samples.
         """
         found = self._learn(X, y, cross_fitted=True)
         assert found is not None
         return found
 
     def transform(self, X: ArrayLike) -> Floats:
-        """The representation of points, from everything that was learned; of each row alone, bit for bit.
+        """Return the representation of samples, using the model fitted on all training rows.
+
+        The result for a row does not depend on the other rows, bit for bit.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
-        ndarray of shape (n_points, n_features_out)
+        ndarray of shape (n_samples, n_features_out)
+            Representation of the samples.
         """
         check_is_fitted(self)
         with announced_compilation():
             return self._apply(validate_data(self, X, dtype=self._dtype, order="C", reset=False))
 
-    # float32 where the model itself rounds to it.
+    # float32 for models that round their input to it.
     _dtype: type[np.floating[Any]] = np.float64
 
     def _learn(self, X: ArrayLike, y: ArrayLike, *, cross_fitted: bool) -> Floats | None:
-        """Fit; the cross-fitted representation of the rows if it is asked for."""
+        """Fit, and return the cross-fitted representation of the rows if requested."""
         self._check_parameters()
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes of X.")
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give the label of each sample."
+            )
         samples = validate_data(self, X, dtype=self._dtype, order="C")
         labels = column_or_1d(y, warn=True)
         check_consistent_length(samples, labels)
         codes = encode_labels(labels)
         sizes = np.bincount(codes)
         if len(sizes) < 2:
-            raise ValueError(f"y has {len(sizes)} class; a representation of classes needs at least 2.")
+            raise ValueError(f"y has {len(sizes)} class; {type(self).__name__} requires at least 2 classes.")
         if sizes.max() < 2:
-            raise ValueError(f"y has {len(sizes)} classes but no class with two rows; nothing can be learned from them.")
+            raise ValueError(f"y has {len(sizes)} classes but no class has two rows; give at least two samples of some class.")
         self.n_classes_ = len(sizes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         with announced_compilation():
@@ -114,23 +123,23 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise if a parameter is not what it must be."""
+        """Raise an error if a parameter is invalid."""
 
     @abstractmethod
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
-        """Learn from checked points and the numbers of their classes."""
+        """Fit on checked samples and their integer class codes."""
 
     @abstractmethod
     def _apply(self, X: NDArray[Any]) -> Floats:
-        """The representation of checked points."""
+        """Return the representation of checked samples."""
 
     @abstractmethod
     def _get_fitted_state(self) -> dict[str, Any]:
-        """Return what a model file holds of what was learned."""
+        """Return the fitted state for a model file."""
 
     @abstractmethod
     def _set_fitted_state(self, fields: Fields) -> int:
-        """Read what was learned; return the number of columns of transformed samples."""
+        """Restore the fitted state from a model file; return the number of output columns."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -139,21 +148,21 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
 
 def class_means(X: NDArray[Any], codes: Codes) -> Floats:
-    """The mean of the rows of each class."""
+    """Return the mean of the rows of each class."""
     sums = np.zeros((int(codes.max()) + 1, X.shape[1]))
     np.add.at(sums, codes, X)
     return np.asarray(sums / np.bincount(codes)[:, None])
 
 
 def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
-    """A fold for each row: each class is spread over the folds as evenly as can be."""
+    """Return the fold of each row; each class is distributed over the folds as evenly as possible."""
     if len(codes) < n_folds:
-        raise ValueError(f"cv={n_folds!r} is more than the {len(codes)} rows there are; make fewer folds.")
+        raise ValueError(f"cv={n_folds!r} exceeds the number of rows, {len(codes)}; use fewer folds.")
     return assign_folds(len(codes), n_folds, rng, codes)
 
 
 def filled_in_blocks(n: int, n_columns: int, fill: Callable[[slice, Floats], None], n_jobs: int | None) -> Floats:
-    """An array of n rows, of which ``fill(rows, out)`` fills a block at a time."""
+    """Return an array of n rows, filled one block at a time by ``fill(rows, out)``."""
     out = np.zeros((n, n_columns))
     blocks = [slice(start, min(n, start + BLOCK)) for start in range(0, n, BLOCK)]
     in_threads(lambda rows: fill(rows, out[rows]), blocks, n_jobs)

@@ -1,4 +1,4 @@
-"""KernelDiscriminant: bumps around landmarks, or random waves, and ridge regression on the classes."""
+"""KernelDiscriminant: ridge regression of the classes on RBF or random Fourier features."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from simtree.representation._base import (
 )
 from simtree.representation._landmarks import FourierFeatures, RBFFeatures, check_features, draw_features, features_from_state
 
-# More repeats in a model file are taken for damage.
+# More repeats in a model file are treated as corruption.
 MAX_REPEATS = 1 << 12
-# Rows whose features are held in memory at one time.
+# Number of rows whose features are held in memory at a time.
 CHUNK = 4096
 
 
 class Sums(NamedTuple):
-    """The two sides of the normal equations: sums over rows, so those of a part of the rows can be taken away."""
+    """Both sides of the normal equations: sums over rows, so that the contribution of some rows can be subtracted."""
 
     gram: Floats
     moment: Floats
@@ -38,39 +38,43 @@ class Sums(NamedTuple):
 
 @register(REPRESENTATION)
 class KernelDiscriminant(LabelledRepresentation):
-    """Class scores of a smooth classifier: ridge regression of the classes on bumps around landmarks. One column a class.
+    """Represent samples by the class scores of a kernel classifier, for the classes seen in training.
+
+    The scores are a ridge regression of the classes on RBF features around landmarks, or on random Fourier features, with
+    one column per class. `fit_transform` is cross-fitted.
 
     Parameters
     ----------
     n_landmarks : int, default=2000
-        How many landmarks or waves; with k-means at most one for each five rows.
+        Number of landmarks or Fourier features; with k-means at most one landmark per five rows.
     gamma : float, "scale" or "wide", default="scale"
-        Features are exp(-gamma * squared distance). ``"scale"`` is 1 / (n_features * variance of all entries of X), ``"wide"``
-        a tenth of it.
+        Width of the kernel exp(-gamma * squared distance). ``"scale"`` is 1 / (n_features * variance of all entries of X),
+        ``"wide"`` a tenth of that.
     alpha : float, default=0.01
-        Penalty of the ridge regression.
+        Regularisation strength of the ridge regression.
     n_repeats : int, default=1
-        Over how many sets of landmarks the scores are averaged.
+        Number of sets of landmarks over which the scores are averaged.
     landmarks : {"kmeans", "fourier"}, default="kmeans"
-        Centres of clusters of rows, or random waves. A centre is a mean of at least five different rows, never a row.
+        Features: RBF features around cluster centres, or random Fourier features. A centre is the mean of at least five
+        distinct rows, never a single row.
     max_classes : int, default=100
-        Most columns. If there are more classes, the targets are where the means of their rows lie along as many directions (at
-        most as many as there are features), those in which the means differ most.
+        Maximum number of columns. If there are more classes, the targets are the projections of the class means onto this
+        many directions (at most the number of features), those in which the means differ most.
     cv : int, default=5
-        In how many parts rows are left out.
+        Number of folds for cross-fitting.
     n_jobs : int or None, default=None
-        Blocks of rows worked on at one time. The result does not depend on it.
+        Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of landmarks, folds and projections.
+        Random seed for landmarks and folds.
 
     Attributes
     ----------
     features_ : list of RBFFeatures or FourierFeatures
-        For each repeat, the landmarks or waves.
+        Feature map of each repeat.
     weights_ : list of ndarray of shape (n_landmarks, n_features_out)
-        For each repeat, what a feature adds to the scores.
+        Ridge coefficients of each repeat.
     n_classes_ : int
-        How many classes there were. Columns are in the order of their first rows.
+        Number of classes. Columns are in order of first appearance.
 
     Examples
     --------
@@ -128,12 +132,12 @@ class KernelDiscriminant(LabelledRepresentation):
         scores = np.zeros((len(X), self._n_features_out)) if cross_fitted else None
         for features in draw_features(X, self.landmarks, self.n_landmarks, self.gamma, self.n_repeats, for_features):
             sums = [self._sums(features, X, targets[codes], rows) for rows in parts]
-            whole = Sums(np.sum([part.gram for part in sums], axis=0), np.sum([part.moment for part in sums], axis=0))
+            total = Sums(np.sum([part.gram for part in sums], axis=0), np.sum([part.moment for part in sums], axis=0))
             self.features_.append(features)
-            self.weights_.append(self._ridge(whole))
+            self.weights_.append(self._ridge(total))
             if scores is not None:
                 for rows, part in zip(parts, sums, strict=True):
-                    weights = self._ridge(Sums(whole.gram - part.gram, whole.moment - part.moment))
+                    weights = self._ridge(Sums(total.gram - part.gram, total.moment - part.moment))
                     scores[rows] += self._scores(X[rows], features, weights) / self.n_repeats
         return scores
 
@@ -174,7 +178,7 @@ class KernelDiscriminant(LabelledRepresentation):
         return filled_in_blocks(len(X), weights.shape[1], fill, self.n_jobs)
 
     def _sums(self, features: RBFFeatures | FourierFeatures, X: NDArray[Any], targets: Floats, rows: Codes) -> Sums:
-        """Products of features with one another and with the targets, summed over some rows."""
+        """Return the products of features with one another and with the targets, summed over some rows."""
         gram, moment = np.zeros((features.n, features.n)), np.zeros((features.n, targets.shape[1]))
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
@@ -184,13 +188,13 @@ class KernelDiscriminant(LabelledRepresentation):
         return Sums(gram, moment)
 
     def _ridge(self, sums: Sums) -> Floats:
-        """Weights that solve the normal equations."""
+        """Return the weights that solve the normal equations."""
         penalised = sums.gram + self.alpha * np.eye(len(sums.gram))
         return np.ascontiguousarray(solve(penalised, sums.moment, assume_a="pos"))
 
 
 def _mean_codes(means: Floats, n_columns: int) -> Floats:
-    """A row for each class, columns orthonormal: where its mean lies along the directions in which the means differ most."""
+    """Return orthogonal targets, one row per class: its mean along the directions in which the class means differ most."""
     left, sizes, _ = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
     kept = sizes > sizes[0] * 1e-9
     return left[:, kept][:, :n_columns] * np.sqrt(len(means)) if kept.any() else np.ones((len(means), 1))

@@ -1,4 +1,4 @@
-"""Features of points that make curved boundaries straight: bumps around landmarks, or random waves. No labels needed."""
+"""Kernel features of samples, fitted without labels: RBF features around landmarks, or random Fourier features."""
 
 from __future__ import annotations
 
@@ -18,70 +18,70 @@ from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
 from simtree.representation._base import Floats, filled_in_blocks
 
-# A landmark is a mean of at least so many different training rows: it shows nobody's sample.
+# A landmark is the mean of at least this many distinct training rows, so that it does not disclose a sample.
 MIN_MEMBERS = 5
-# Rounds of k-means.
-ROUNDS = 10
-# Values of gamma that follow the data, as multiples of 1 / (n_features * variance of all entries).
+# Iterations of k-means.
+MAX_ITERATIONS = 10
+# Named values of gamma, as multiples of 1 / (n_features * variance of all entries).
 GAMMAS = {"scale": 1.0, "wide": 0.1}
 
 
 class RBFFeatures(NamedTuple):
-    """exp(-gamma * squared distance) to each landmark, a column."""
+    """RBF features: exp(-gamma * squared distance) to each landmark (a column of ``landmarks``)."""
 
     landmarks: Floats
     gamma: float
 
     @property
     def n(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return int(self.landmarks.shape[1])
 
     def fill(self, X: NDArray[Any], out: Floats) -> None:
-        """OUT: features of each row of X."""
+        """Write the features of each row of X to ``out``."""
         fill_bumps(X, self.landmarks, self.gamma, out)
 
     def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
-        """Features of each row of X."""
+        """Return the features of each row of X."""
         return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the features."""
+        """Return the state of the features for a model file."""
         return {"kind": "rbf", "landmarks": moderate(self.landmarks), "gamma": self.gamma}
 
     @classmethod
     def _from_state(cls, fields: Fields, n_features: int) -> Self:
-        """Return the features of a model file."""
+        """Return the features read from a model file."""
         gamma = fields.number("gamma", 0.0, np.finfo(np.float64).max)
         return cls(fields.moderate("landmarks", (n_features, None)), gamma)
 
 
 class FourierFeatures(NamedTuple):
-    """Cosines along random directions, a column each, whose products are on average the same bumps."""
+    """Random Fourier features, whose inner products approximate the RBF kernel; one column of ``directions`` each."""
 
     directions: Floats
     phases: Floats
 
     @property
     def n(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return len(self.phases)
 
     def fill(self, X: NDArray[Any], out: Floats) -> None:
-        """OUT: features of each row of X."""
+        """Write the features of each row of X to ``out``."""
         fill_waves(X, self.directions, self.phases, out)
 
     def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
-        """Features of each row of X."""
+        """Return the features of each row of X."""
         return filled_in_blocks(len(X), self.n, lambda rows, out: self.fill(X[rows], out), n_jobs)
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the features."""
+        """Return the state of the features for a model file."""
         return {"kind": "fourier", "directions": moderate(self.directions), "phases": moderate(self.phases)}
 
     @classmethod
     def _from_state(cls, fields: Fields, n_features: int) -> Self:
-        """Return the features of a model file."""
+        """Return the features read from a model file."""
         directions = fields.moderate("directions", (n_features, None))
         return cls(directions, fields.moderate("phases", (directions.shape[1],)))
 
@@ -90,40 +90,41 @@ FEATURE_MAPS: dict[str, type[RBFFeatures] | type[FourierFeatures]] = {"rbf": RBF
 
 
 def features_from_state(fields: Fields, n_features: int) -> RBFFeatures | FourierFeatures:
-    """Return the features of a model file."""
+    """Return the features read from a model file."""
     return FEATURE_MAPS[fields.word("kind", FEATURE_MAPS)]._from_state(fields, n_features)
 
 
 @register(REPRESENTATION)
 class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """How near a point is to each of many landmarks: exp(-gamma * squared distance). Needs no labels.
+    """Represent samples by their RBF similarity to landmarks, exp(-gamma * squared distance), without using labels.
 
-    Put it before `WithinClassWhitening`, whose straight directions are then curves in the space of the points.
+    Combine it with a following `WithinClassWhitening`, which then learns directions that are nonlinear in the original
+    features.
 
     Parameters
     ----------
     n_landmarks : int, default=300
-        How many landmarks or waves; with k-means at most one for each five rows.
+        Number of landmarks or Fourier features; with k-means at most one landmark per five rows.
     gamma : float, "scale" or "wide", default="wide"
-        As in `KernelDiscriminant`.
+        Width of the kernel, as in `KernelDiscriminant`.
     landmarks : {"kmeans", "fourier"}, default="kmeans"
-        As in `KernelDiscriminant`.
+        Features: RBF features around cluster centres, or random Fourier features, as in `KernelDiscriminant`.
     n_jobs : int or None, default=None
-        Blocks of rows transformed at one time. The result does not depend on it.
+        Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of the landmarks.
+        Random seed for the landmarks.
 
     Attributes
     ----------
     features_ : RBFFeatures or FourierFeatures
-        The landmarks or waves.
+        The feature map.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from simtree import LandmarkFeatures
     >>> X, y = load_iris(return_X_y=True)
-    >>> LandmarkFeatures(n_landmarks=10, random_state=0).fit_transform(X).shape  # two centres had fewer than five rows
+    >>> LandmarkFeatures(n_landmarks=10, random_state=0).fit_transform(X).shape  # two clusters have fewer than five rows
     (150, 8)
     """
 
@@ -146,18 +147,19 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Find landmarks.
+        """Choose the landmarks.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
         self
+            The fitted transformer.
         """
         self._check_parameters()
         samples = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
@@ -167,16 +169,19 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """The features of points; of each row alone, bit for bit.
+        """Return the features of samples.
+
+        The result for a row does not depend on the other rows, bit for bit.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
-        ndarray of shape (n_points, n_landmarks)
+        ndarray of shape (n_samples, n_landmarks)
+            Features of the samples.
         """
         check_is_fitted(self)
         with announced_compilation():
@@ -196,7 +201,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None:
-    """Raise if a parameter is not what it must be."""
+    """Raise an error if a parameter is invalid."""
     check_choice("landmarks", landmarks, ("kmeans", "fourier"))
     check_integer("n_landmarks", n_landmarks, 1)
     if isinstance(gamma, str):
@@ -208,7 +213,7 @@ def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None
 def draw_features(
     X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
 ) -> Iterator[RBFFeatures | FourierFeatures]:
-    """Landmarks or waves for some points, several times."""
+    """Yield ``n_repeats`` feature maps for some samples."""
     if isinstance(gamma, str):
         gamma = GAMMAS[gamma] / (X.shape[1] * (float(X.var()) or 1.0))
     rows = np.unique(X, axis=0) if landmarks == "kmeans" else X
@@ -220,20 +225,20 @@ def draw_features(
 
 
 def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> Floats:
-    """Means of at least `MIN_MEMBERS` different rows each, as columns."""
+    """Return cluster centres as columns, each the mean of at least `MIN_MEMBERS` distinct rows."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import pairwise_distances_argmin
 
     if len(rows) < MIN_MEMBERS:
         raise ValueError(
-            f"X has {len(rows)} different rows; landmarks='kmeans' takes means of at least {MIN_MEMBERS}: "
-            "give more rows, or take landmarks='fourier'."
+            f"X has {len(rows)} distinct rows, but landmarks='kmeans' requires at least {MIN_MEMBERS}; "
+            "give more rows, or set landmarks='fourier'."
         )
     n_clusters = min(n_landmarks, len(rows) // MIN_MEMBERS)
     seed = int(rng.integers(2**31))
-    # A few rounds are enough: landmarks need to be spread, not to be best.
-    centres = KMeans(n_clusters, init="random", n_init=1, max_iter=ROUNDS, random_state=seed).fit(rows).cluster_centers_
-    # A centre with few members could be one of them. It goes, and its members join the nearest that stays, which only gain.
+    # A few iterations are enough: landmarks must be spread out, not optimal.
+    centres = KMeans(n_clusters, init="random", n_init=1, max_iter=MAX_ITERATIONS, random_state=seed).fit(rows).cluster_centers_
+    # A centre with few members could disclose one of them: drop it and assign its members to the nearest remaining centre.
     sizes = np.bincount(pairwise_distances_argmin(rows, centres), minlength=n_clusters)
     centres = centres[sizes >= MIN_MEMBERS]
     nearest = pairwise_distances_argmin(rows, centres)
@@ -242,7 +247,7 @@ def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> 
     return np.ascontiguousarray((sums / np.bincount(nearest, minlength=len(centres))[:, None]).T)
 
 
-def _fourier(n_features: int, n_waves: int, gamma: float, rng: np.random.Generator) -> FourierFeatures:
-    """Random Fourier features of the kernel exp(-gamma * squared distance)."""
-    directions = rng.normal(scale=(2.0 * gamma) ** 0.5, size=(n_features, n_waves))
-    return FourierFeatures(directions, rng.uniform(0.0, 2.0 * np.pi, n_waves))
+def _fourier(n_features: int, n_directions: int, gamma: float, rng: np.random.Generator) -> FourierFeatures:
+    """Return random Fourier features of the kernel exp(-gamma * squared distance)."""
+    directions = rng.normal(scale=(2.0 * gamma) ** 0.5, size=(n_features, n_directions))
+    return FourierFeatures(directions, rng.uniform(0.0, 2.0 * np.pi, n_directions))

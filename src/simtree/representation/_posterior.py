@@ -1,4 +1,4 @@
-"""ForestPosterior: class posteriors of extra trees, out of bag for the training rows."""
+"""ForestPosterior: class probabilities of extra trees, out of bag for the training rows."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._labels import encode_labels
 from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
 
-# Columns that one entry of a leaf may stand for in a model file: there are classes that no leaf has, but not many.
+# Maximum number of columns per leaf entry in a model file: few classes occur in no leaf.
 MAX_COLUMNS_PER_ENTRY = 64
 
 
 @register(REPRESENTATION)
 class ForestPosterior(LabelledRepresentation):
-    """How likely each class is for a point, as extra trees say: one column a class.
+    """Represent samples by class probabilities of extra trees, for the classes seen in training.
 
-    Each tree sees a bag of the rows. A training row gets the mean of the trees that did not see it, any other row the mean of
-    all trees. For points of the classes that were seen in training: it says little of people who were not.
+    There is one column per class. Each tree is grown on a bootstrap sample of the rows. `fit_transform` returns the mean of
+    the trees that did not see a row, `transform` the mean of all trees. The representation suits closed-set problems; it is
+    of little use for unseen identities.
 
     Parameters
     ----------
     n_estimators : int, default=200
-        How many trees. There must be so many that each training row is out of the bag of one at least.
+        Number of trees. `fit_transform` requires enough of them that each training row is out of bag for at least one.
     max_features : int, float, "sqrt" or None, default="sqrt"
-        How many features (float: which share) are drawn for each split; None takes all.
+        Number of features (share of them if a float) drawn for each split; None uses all.
     max_depth : int or None, default=None
-        Most tests on the way to a leaf; None grows until the leaves are pure.
+        Maximum depth of a tree; None grows until the leaves are pure.
     min_samples_leaf : int, default=1
-        Least number of different training rows in a leaf. More make smaller models.
+        Minimum number of distinct training rows in a leaf. Larger values make smaller models.
     max_classes : int, default=100
-        Most columns. If there are more classes, those whose rows have similar means are put together into as many groups.
+        Maximum number of columns. If there are more classes, classes with similar means are merged into this many clusters.
     n_jobs : int or None, default=None
-        Trees grown, and blocks of rows transformed, at one time. The result does not depend on it.
+        Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of bags, splits and groups of classes.
+        Random seed for bootstrap samples, splits and clusters of classes.
 
     Attributes
     ----------
     trees_ : ClassTrees
         All trees as plain arrays: tests, and the class shares of the leaves.
     n_classes_ : int
-        How many classes there were. Columns are in the order of their first rows.
+        Number of classes. Columns are in order of first appearance.
 
     Examples
     --------
@@ -97,33 +98,33 @@ class ForestPosterior(LabelledRepresentation):
         check_n_jobs(self.n_jobs)
 
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
-        groups = codes
+        targets = codes
         if self.n_classes_ > self.max_classes:
-            groups = _groups(class_means(X, codes), self.max_classes, int(rng.integers(2**31)))[codes]
-        self._n_features_out = int(groups.max()) + 1
+            targets = _cluster_classes(class_means(X, codes), self.max_classes, int(rng.integers(2**31)))[codes]
+        self._n_features_out = int(targets.max()) + 1
         seeds = rng.integers(2**31, size=(self.n_estimators, 2))
         grown: Iterator[ClassTrees] = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(self._grow)(X, groups, _bag(len(X), bag_seed), int(seed)) for bag_seed, seed in seeds.tolist()
+            delayed(self._grow)(X, targets, _bag(len(X), bag_seed), int(seed)) for bag_seed, seed in seeds.tolist()
         )
         trees = []
-        total, n_spoken = np.zeros((len(X) if cross_fitted else 0, self._n_features_out)), np.zeros(len(X), dtype=np.int64)
+        total, n_out_of_bag = np.zeros((len(X) if cross_fitted else 0, self._n_features_out)), np.zeros(len(X), dtype=np.int64)
         for tree, (bag_seed, _) in zip(grown, seeds.tolist(), strict=True):
             trees.append(tree)
             if cross_fitted:
                 rows = np.flatnonzero(_bag(len(X), bag_seed) == 0)
-                said = np.zeros((len(rows), self._n_features_out))
-                add_class_shares(X, rows, tree, said)
-                total[rows] += said
-                n_spoken[rows] += 1
+                shares = np.zeros((len(rows), self._n_features_out))
+                add_class_shares(X, rows, tree, shares)
+                total[rows] += shares
+                n_out_of_bag[rows] += 1
         self.trees_ = _joined(trees)
         if not cross_fitted:
             return None
-        n_lacking = int(np.count_nonzero(n_spoken == 0))
-        if n_lacking:
+        n_never = int(np.count_nonzero(n_out_of_bag == 0))
+        if n_never:
             raise ValueError(
-                f"n_estimators={self.n_estimators!r} is too few: {n_lacking} rows are in the bag of every tree; grow more."
+                f"n_estimators={self.n_estimators!r} is too few: {n_never} rows are in the bag of every tree; use more trees."
             )
-        return np.asarray(total / n_spoken[:, None])
+        return np.asarray(total / n_out_of_bag[:, None])
 
     def _apply(self, X: NDArray[Any]) -> Floats:
         def fill(rows: slice, out: Floats) -> None:
@@ -142,15 +143,17 @@ class ForestPosterior(LabelledRepresentation):
         n_columns = fields.integer("n_columns", 1, MAX_COLUMNS_PER_ENTRY * (1 + len(leaf_class)))
         n_tests, n_leaves = len(feature), len(leaf_start) - 1
         if n_leaves < 1 or leaf_start[0] != 0 or leaf_start[-1] != len(leaf_class) or (leaf_start[1:] < leaf_start[:-1]).any():
-            raise fields.fail("leaf_start", "must rise from 0 to the number of entries of leaves")
+            raise fields.fail("leaf_start", "must increase from 0 to the number of leaf entries")
         if len(leaf_class) and leaf_class.max() >= n_columns:
             raise fields.fail("leaf_class", f"must be less than {n_columns:,}")
-        ways = {name: fields.array(name, "int32", (n_tests,), low=-n_leaves, high=n_tests - 1) for name in ("if_le", "if_gt")}
+        successors = {
+            name: fields.array(name, "int32", (n_tests,), low=-n_leaves, high=n_tests - 1) for name in ("if_le", "if_gt")
+        }
         root = fields.array("root", "int32", (None,), low=-n_leaves, high=n_tests - 1)
         if not len(root):
-            raise fields.fail("root", "must have an entry for each tree")
-        for name, way in ways.items():
-            if ((way >= 0) & (way <= np.arange(n_tests))).any():
+            raise fields.fail("root", "must have one entry per tree")
+        for name, successor in successors.items():
+            if ((successor >= 0) & (successor <= np.arange(n_tests))).any():
                 raise fields.fail(name, "must lead from each test to a later one, or to a leaf")
         self.trees_ = ClassTrees(
             feature=feature,
@@ -159,14 +162,14 @@ class ForestPosterior(LabelledRepresentation):
             leaf_class=leaf_class,
             leaf_share=fields.array("leaf_share", "float32", leaf_class.shape, low=0.0, high=1.0),
             root=root,
-            **ways,
+            **successors,
         )
         self._n_features_out = n_columns
         return n_columns
 
-    def _grow(self, X: NDArray[Any], groups: Codes, bag: Codes, seed: int) -> ClassTrees:
-        """One tree, as plain arrays."""
-        from sklearn.tree import ExtraTreeClassifier  # takes a while to import
+    def _grow(self, X: NDArray[Any], targets: Codes, bag: Codes, seed: int) -> ClassTrees:
+        """Return one tree as plain arrays."""
+        from sklearn.tree import ExtraTreeClassifier  # slow to import
 
         n_features = X.shape[1]
         drawn = (
@@ -175,31 +178,31 @@ class ForestPosterior(LabelledRepresentation):
         tree = ExtraTreeClassifier(
             max_features=max(1, drawn), max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=seed
         )
-        return _flat(tree.fit(X, groups, sample_weight=bag.astype(np.float64), check_input=False).tree_)
+        return _flat(tree.fit(X, targets, sample_weight=bag.astype(np.float64), check_input=False).tree_)
 
 
-def _groups(means: Floats, n_groups: int, seed: int) -> Codes:
-    """The group of each class: clusters of the means of their rows."""
+def _cluster_classes(means: Floats, n_clusters: int, seed: int) -> Codes:
+    """Return the cluster of each class, by the mean of its rows."""
     from sklearn.cluster import KMeans
 
-    distinct = min(n_groups, len(np.unique(means, axis=0)))
+    distinct = min(n_clusters, len(np.unique(means, axis=0)))
     nearest = KMeans(distinct, n_init=1, random_state=seed).fit_predict(means)
     return encode_labels(nearest)
 
 
 def _bag(n: int, seed: int) -> Codes:
-    """How often each row is in a bag of as many rows as there are."""
+    """Return how often each row occurs in a bootstrap sample of n rows."""
     return np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
 
 
 def _flat(tree: Any) -> ClassTrees:
-    """The arrays of a tree of scikit-learn: tests only, and the shares of its leaves that are not zero."""
+    """Return a scikit-learn tree as arrays: its tests, and the nonzero class shares of its leaves."""
     inner = tree.children_left >= 0
-    # Tests are numbered 0, 1, ... and leaves -1, -2, ..., each in their order.
+    # Tests are numbered 0, 1, ... and leaves -1, -2, ..., in their original order.
     number = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
     exact = tree.threshold[inner]
     threshold = exact.astype(np.float32)
-    # Points are float32: x <= threshold is the same question as x <= the largest float32 that is not above it.
+    # Samples are float32: x <= threshold is equivalent to x <= the largest float32 not above the threshold.
     threshold = np.where(threshold > exact, np.nextafter(threshold, np.float32(-np.inf)), threshold)
     shares = tree.value[~inner, 0]
     leaf, column = np.nonzero(shares)
@@ -216,7 +219,7 @@ def _flat(tree: Any) -> ClassTrees:
 
 
 def _joined(trees: list[ClassTrees]) -> ClassTrees:
-    """One table of several: rows, leaves and entries of later trees come after those of earlier ones."""
+    """Return the trees in one table: tests, leaves and entries of later trees follow those of earlier ones."""
     n_tests, n_leaves, n_entries = 0, 0, 0
     moved = []
     for tree in trees:

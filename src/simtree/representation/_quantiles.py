@@ -1,4 +1,4 @@
-"""MarginalQuantiles: each feature replaced by its smoothed quantile among the training rows."""
+"""MarginalQuantiles: each feature replaced by its smoothed quantile in the training data."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from simtree.io._registry import REPRESENTATION, register
 
 Floats = NDArray[np.float64]
 
-# Quantiles are nearer to 0 and 1 than this only with more rows than there are.
+# Quantiles in a model file are at least this far from 0 and 1: closer ones would need more rows than are possible.
 MIN_LEVEL = 1e-12
 
 
 @register(REPRESENTATION)
 class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Each feature as its quantile among the training rows: heavy tails and odd scales become alike. Needs no labels.
+    """Replace each feature by its quantile in the training data, without using labels.
 
-    A value gets the share of training values below it, plus half of those equal to it. Beyond the training range the curve
-    goes on rising, by at most half of its outermost step.
+    This removes heavy tails and differences of scale between features. The quantile of a value is the share of training
+    values below it plus half of those equal to it. Unlike scikit-learn's `QuantileTransformer` it keeps increasing beyond
+    the training range, by at most half of the remaining distance to 0 or 1.
 
     Parameters
     ----------
     n_quantiles : int, default=100
-        About how many knots each feature's curve has. A knot is a mean of neighbouring values; the extremes, and values that
-        more than one in ``n_quantiles`` rows share, have knots of their own, so that there are at most three times as many.
-        No knot is left out if a feature has no more values than this.
+        Approximate number of knots of the curve of each feature. A knot is a mean of neighbouring values. The extremes, and
+        values shared by more than one in ``n_quantiles`` rows, have knots of their own, so that there are at most three
+        times as many knots. A feature with at most this many distinct values has one knot per value.
     output : {"uniform", "normal"}, default="uniform"
-        Quantiles in (0, 1), or the points of the standard normal law that have them.
+        Distribution of the output: quantiles in (0, 1), or the corresponding values of a standard normal distribution.
 
     Attributes
     ----------
     knots_, levels_ : list of ndarray
-        For each feature, values in rising order and their quantiles. The curve is linear in between.
+        Values in increasing order and their quantiles, for each feature. The curve is linear in between.
 
     Examples
     --------
@@ -55,18 +56,19 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.output = output
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Find the knots of each feature.
+        """Compute the knots of each feature.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
         self
+            The fitted transformer.
         """
         self._check_parameters()
         samples = validate_data(self, X, dtype=np.float64)
@@ -75,16 +77,17 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """The quantiles of points.
+        """Return the quantiles of samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
-        ndarray of shape (n_points, n_features)
+        ndarray of shape (n_samples, n_features)
+            Quantiles, or the corresponding values of a standard normal distribution.
         """
         check_is_fitted(self)
         samples = validate_data(self, X, dtype=np.float64, reset=False)
@@ -98,7 +101,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("output", self.output, ("uniform", "normal"))
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the knots."""
+        """Return the state of the knots for a model file."""
         return {
             "n_knots": np.array([len(knots) for knots in self.knots_], dtype=np.int64),
             "knots": np.concatenate(self.knots_),
@@ -106,7 +109,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         }
 
     def _set_fitted_state(self, fields: Fields) -> int:
-        """Read the knots; return the number of columns of transformed samples."""
+        """Restore the knots from a model file; return the number of output columns."""
         knots = fields.array("knots", "float64", (None,))
         levels = fields.array("levels", "float64", knots.shape, low=MIN_LEVEL, high=1.0 - MIN_LEVEL)
         n_knots = fields.lengths("n_knots", self.n_features_in_, len(knots), low=1)
@@ -114,12 +117,12 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.knots_, self.levels_ = np.split(knots, ends), np.split(levels, ends)
         for of_feature, heights in zip(self.knots_, self.levels_, strict=True):
             if (of_feature[1:] <= of_feature[:-1]).any() or (heights[1:] < heights[:-1]).any():
-                raise fields.fail("knots", "must rise, and so must levels")
+                raise fields.fail("knots", "must be increasing, and so must levels")
         return int(self.n_features_in_)
 
 
 def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:
-    """Knots of a feature and their levels."""
+    """Return the knots of a feature and their levels."""
     distinct, counts = np.unique(values, return_counts=True)
     n = len(values)
     levels = (np.cumsum(counts) - counts / 2) / n
@@ -132,16 +135,16 @@ def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:
     begins[1:] |= alone[:-1]
     starts = np.flatnonzero(begins)
     weights = np.add.reduceat(counts, starts)
-    # Values as shares of a weight first: the sum of large values could overflow.
+    # Weight the values before summing: the sum of large values could overflow.
     knots = np.add.reduceat(distinct * (counts / np.repeat(weights, np.diff(starts, append=len(counts)))), starts)
-    # Rounding can carry a mean to the next knot.
+    # Rounding can make a mean equal to the next knot.
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(knots)) > 0])
     return knots[rising], (np.add.reduceat(levels * counts, starts) / weights)[rising]
 
 
 def _quantiles(values: Floats, knots: Floats, levels: Floats) -> Floats:
-    """The curve at some values: rising everywhere, also bit for bit, and in (0, 1)."""
-    # Halves, because the difference of two large numbers could overflow.
+    """Return the curve at some values: non-decreasing even in floating point, and in (0, 1)."""
+    # Halves, to avoid overflow in the difference of two large numbers.
     at, knots = values / 2, knots / 2
     last = len(knots) - 1
     gaps = knots[[1, last]] - knots[[0, last - 1]] if last > 0 else np.full(2, 0.5)
@@ -151,11 +154,11 @@ def _quantiles(values: Floats, knots: Floats, levels: Floats) -> Floats:
         after = np.minimum(inside + 1, last)
         share = (at - knots[inside]) / np.where(after > inside, knots[after] - knots[inside], 1.0)
         between = np.minimum(levels[inside] + share * (levels[after] - levels[inside]), levels[after])
-        below = levels[0] * _fading(np.maximum(knots[0] - at, 0.0) / gaps[0])
-        above = 1.0 - (1.0 - levels[last]) * _fading(np.maximum(at - knots[last], 0.0) / gaps[1])
+        below = levels[0] * _tail(np.maximum(knots[0] - at, 0.0) / gaps[0])
+        above = 1.0 - (1.0 - levels[last]) * _tail(np.maximum(at - knots[last], 0.0) / gaps[1])
     return np.where(at <= knots[0], below, np.where(at >= knots[last], above, between))
 
 
-def _fading(distance: Floats) -> Floats:
-    """From one, next to the training range, to one half, far away from it."""
+def _tail(distance: Floats) -> Floats:
+    """Return a factor that decreases from one at the edge of the training range to one half far from it."""
     return 0.5 + 0.5 / (1.0 + distance)

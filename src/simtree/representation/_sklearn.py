@@ -1,4 +1,4 @@
-"""scikit-learn's scalers and PCA as data: what a model file holds of them."""
+"""Save and load scikit-learn's scalers and PCA as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from simtree.io._fields import MAX_COUNT, MAX_MODERATE, Fields, moderate
 from simtree.io._registry import External, adapt
 
-# The fitted arrays of each scaler, one entry per feature; those that its parameters turn off are None.
+# Fitted arrays of each scaler, with one entry per feature; those disabled by parameters are None.
 SCALERS = {
     "MaxAbsScaler": ("max_abs_", "scale_"),
     "MinMaxScaler": ("data_max_", "data_min_", "data_range_", "min_", "scale_"),
@@ -38,7 +38,7 @@ def _read_scaler(names: tuple[str, ...]) -> Callable[[Any, Fields], int]:
         for name in names:
             array = fields.moderate(name, (scaler.n_features_in_,)) if fields.has(name) else None
             if name == "scale_" and array is not None and not array.all():
-                raise fields.fail(name, "must not hold zeros")
+                raise fields.fail(name, "must not contain zeros")
             setattr(scaler, name, array)
         return int(scaler.n_features_in_)
 
@@ -46,7 +46,7 @@ def _read_scaler(names: tuple[str, ...]) -> Callable[[Any, Fields], int]:
 
 
 def _pca_state(fitted: Any) -> dict[str, Any]:
-    """Return what a model file holds of a fitted PCA."""
+    """Return the state of a fitted PCA for a model file."""
     return {
         "components": moderate(np.asarray(fitted.components_, dtype=np.float64)),
         "mean": moderate(np.asarray(fitted.mean_, dtype=np.float64)),
@@ -59,7 +59,7 @@ def _pca_state(fitted: Any) -> dict[str, Any]:
 
 
 def _read_pca(pca: Any, fields: Fields) -> int:
-    """Read what a PCA learned."""
+    """Restore a fitted PCA from a model file."""
     pca.components_ = fields.moderate("components", (None, pca.n_features_in_))
     pca.mean_ = fields.moderate("mean", (pca.n_features_in_,))
     pca.n_components_ = len(pca.components_)

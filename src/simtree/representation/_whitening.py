@@ -1,4 +1,4 @@
-"""WithinClassWhitening: directions scaled so that rows of one class scatter alike in all of them."""
+"""WithinClassWhitening: a linear map that makes the within-class covariance the identity."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._directions import signed
 from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
 
-# The least variance of a direction, as a share of the mean one: below it there is rounding only.
+# Minimum variance of a direction relative to the mean variance: below it there is only rounding error.
 MIN_VARIANCE = 1e-12
 
 
 class Moments(NamedTuple):
-    """Counts and sums of the rows of each class, and products of features summed over all rows."""
+    """Counts and sums of the rows of each class, and the products of features summed over all rows."""
 
     counts: Floats
     sums: Floats
@@ -27,18 +27,18 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, X: Floats, codes: Codes, n_classes: int) -> Self:
-        """Those of some rows."""
+        """Return the moments of some rows."""
         sums = np.zeros((n_classes, X.shape[1]))
         np.add.at(sums, codes, X)
         return cls(np.bincount(codes, minlength=n_classes).astype(np.float64), sums, X.T @ X)
 
     def without(self, other: Moments) -> Moments:
-        """Those of the rows that are not among the others."""
+        """Return the moments after removing the rows of ``other``."""
         return Moments(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Scales(NamedTuple):
-    """Whitening, directions of the whitened points, and the share of variance between classes in each, greatest first."""
+    """Whitening, directions of whitened samples, and the share of between-class variance in each, in decreasing order."""
 
     whitening: Floats
     directions: Floats
@@ -47,39 +47,40 @@ class Scales(NamedTuple):
 
 @register(REPRESENTATION)
 class WithinClassWhitening(LabelledRepresentation):
-    """Points in coordinates in which rows of one class scatter alike in all directions.
+    """Transform samples linearly so that they vary equally in all directions within a class.
 
-    What varies among samples of one person is made small, what varies between people stands out. It is linear and has few
-    parameters, so that it serves people who were not seen in training; it is meant for cosine similarity or distances.
+    Variation within an identity is reduced, and variation between identities stands out. The map is linear with few
+    parameters, so it generalises to unseen identities. Use it before the cosine, distances or a forest.
 
     Parameters
     ----------
     shrinkage : float, default=0.1
-        From near 0 to 1: how much of the scatter within classes is replaced by a sphere of the same size. More if there are few
-        rows for the number of features, or if the features are already well scaled. 1 changes nothing but the unit.
+        Shrinkage of the within-class covariance towards a multiple of the identity matrix, above 0 and at most 1. Use more
+        if there are few rows per feature, or if the features are already well scaled; 1 changes only the overall scale.
     emphasis : float, default=0.0
-        How much directions in which the classes differ weigh more than others. With r the variance between classes over that
-        within them, a direction is multiplied by (r / (1 + r)) to this power: 0 weighs all alike, 0.5 does what probabilistic
-        linear discriminant analysis does.
+        Exponent that emphasises directions in which classes differ. If r is the ratio of between-class to within-class
+        variance, a direction is multiplied by (r / (1 + r)) to this power: 0 weighs all directions equally, 0.5 corresponds
+        to probabilistic linear discriminant analysis.
     center : bool, default=True
-        Whether the mean of all rows is subtracted. It changes cosines; descriptors that are made for cosines are better left.
+        Whether to subtract the mean of all rows. This changes cosines; set it to False for embeddings trained for cosine
+        similarity.
     n_components : int or None, default=None
-        How many directions are kept, those first in which the classes differ most; None keeps all that have a weight.
+        Number of directions to keep, in order of decreasing between-class variance; None keeps all with nonzero weight.
     cv : int, default=5
-        In how many parts rows are left out.
+        Number of folds for cross-fitting.
     n_jobs : int or None, default=None
-        Blocks of rows transformed at one time. The result does not depend on it.
+        Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of the parts; the model does not depend on it.
+        Random seed for the folds; the fitted model does not depend on it.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        What is subtracted.
+        Vector that is subtracted.
     matrix_ : ndarray of shape (n_features, n_features_out)
-        What is multiplied.
+        Matrix of the linear map.
     n_classes_ : int
-        How many classes there were.
+        Number of classes.
 
     Examples
     --------
@@ -125,8 +126,8 @@ class WithinClassWhitening(LabelledRepresentation):
         mean = X.mean(axis=0)
         centred = X - mean
         folds = folds_of_rows(codes, self.cv, rng)
-        whole = Moments.of(centred, codes, self.n_classes_)
-        scales = self._scales(whole)
+        total = Moments.of(centred, codes, self.n_classes_)
+        scales = self._scales(total)
         weights = scales.shares**self.emphasis
         axes = scales.directions[:, weights > 0.0][:, : self.n_components]
         self._n_features_out = axes.shape[1]
@@ -137,8 +138,8 @@ class WithinClassWhitening(LabelledRepresentation):
         found = np.empty((len(X), self._n_features_out))
         for fold in range(self.cv):
             rows = np.flatnonzero(folds == fold)
-            others = whole.without(Moments.of(centred[rows], codes[rows], self.n_classes_))
-            # Directions of each fit are its own: all are seen along the axes of the whole.
+            others = total.without(Moments.of(centred[rows], codes[rows], self.n_classes_))
+            # Each fold has its own directions: express all of them along the axes of the full fit.
             found[rows] = self._project(X[rows], self._matrix(self._scales(others), axes))
         return found
 
@@ -163,7 +164,7 @@ class WithinClassWhitening(LabelledRepresentation):
     def _scales(self, moments: Moments) -> Scales:
         counts, sums, gram = moments
         n, n_features = counts.sum(), gram.shape[0]
-        # A class that is wholly left out has no mean; its sum is zero up to rounding.
+        # A class without remaining rows has no mean; its sum is zero up to rounding.
         centres = sums / np.maximum(counts, 1.0)[:, None]
         within = (gram - sums.T @ centres) / max(n - np.count_nonzero(counts), 1.0)
         size = max(float(np.trace(within)) / n_features, 0.0) or 1.0
@@ -171,13 +172,15 @@ class WithinClassWhitening(LabelledRepresentation):
         whitening = (vectors / np.sqrt(np.maximum(variances, MIN_VARIANCE * size))) @ vectors.T
         offsets = (centres - sums.sum(axis=0) / n) @ whitening
         ratios, directions = np.linalg.eigh((offsets * counts[:, None]).T @ offsets / n)
-        # Means of few rows differ also where their classes do not.
+        # Means of few rows differ even if their classes do not: subtract the expected sampling variance.
         mean_count = (n - (counts**2).sum() / n) / max(np.count_nonzero(counts) - 1, 1)
         ratios = np.maximum(ratios - 1.0 / mean_count, 0.0)[::-1]
-        shares = ratios / (1.0 + ratios) if ratios[0] > 0.0 else np.ones_like(ratios)  # none differs: all are alike
+        shares = (
+            ratios / (1.0 + ratios) if ratios[0] > 0.0 else np.ones_like(ratios)
+        )  # no direction separates classes: weigh all equally
         return Scales(whitening, signed(directions)[:, ::-1], shares)
 
     def _matrix(self, scales: Scales, axes: Floats) -> Floats:
-        """Whitening and weights in one matrix, along the axes."""
+        """Return whitening and weighting as one matrix, along the axes."""
         weighted = (scales.directions * scales.shares**self.emphasis) @ scales.directions.T
         return np.ascontiguousarray(scales.whitening @ weighted @ axes)

@@ -1,4 +1,4 @@
-"""LeafRank: how a cell of pairs is split in two. One file a splitter; the contract is in `simtree.splitters.base`."""
+"""Splitters (LeafRank): how a cell of pairs is split in two. See `Splitter` for the interface."""
 
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.splitters._cart import CartSplitter
@@ -9,7 +9,7 @@ from simtree.splitters._gaussian import GaussianSplitter
 from simtree.splitters._linear import LinearSplitter
 from simtree.splitters._oblique import ObliqueCartSplitter
 
-#: Splitters that can be named by a word.
+#: Splitters that can be given by name.
 BY_NAME: dict[str, type[Splitter]] = {
     "cart": CartSplitter,
     "cross": CrossSplitter,

@@ -1,4 +1,4 @@
-"""The contract of LeafRank: a splitter is given the pairs of one cell and returns a symmetric region of them, or None."""
+"""The interface of splitters (LeafRank): given the pairs of one cell, return a symmetric region, or None."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from simtree.trees._regions import Region
 
 
 class Split(NamedTuple):
-    """A region and which pairs of the cell it holds."""
+    """A region and a mask of the pairs of the cell that it contains."""
 
     region: Region
+    """The symmetric region of the more similar pairs."""
     inside: NDArray[np.bool_]
+    """Whether each pair of the cell lies in the region."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the tree being grown, as a splitter sees it.
+    """One cell of the tree being grown, as seen by a splitter.
 
     Parameters
     ----------
     pairs : TrainingPairs
-        The pairs of the tree; those of the cell are ``[start, stop)``.
+        Pairs of the tree; those of the cell are ``[start, stop)``.
     start, stop : int
-        The segment of the cell.
+        Segment of the cell.
     n_same, n_different : int
-        How many pairs of each kind the cell holds; both positive.
+        Number of same and different pairs in the cell; both positive.
     coordinates : ndarray of int
         Coordinates that may be used, in increasing order.
     min_pairs : int
-        A split with fewer pairs on a side will be refused.
+        Minimum number of pairs on each side; a split with fewer is rejected.
     rng : numpy.random.Generator
-        The only source of randomness.
+        Source of all randomness.
     """
 
     pairs: TrainingPairs
@@ -53,7 +55,7 @@ class Cell:
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs the cell holds."""
+        """Number of pairs in the cell."""
         return self.stop - self.start
 
     @property
@@ -63,12 +65,12 @@ class Cell:
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Bins of the cell's pairs, ``(n_pairs, n_coordinates)``; there if the splitter is `binned`."""
+        """Bin codes of the pairs, of shape ``(n_pairs, n_coordinates)``; available if the splitter is `binned`."""
         return self.pairs.codes[self.start : self.stop]
 
     @property
     def sample_pairs(self) -> SamplePairs:
-        """The cell's pairs with their points."""
+        """Pairs of the cell with their samples."""
         return self.pairs.sample_pairs(self.start, self.stop)
 
     @property
@@ -78,58 +80,116 @@ class Cell:
 
     @property
     def features(self) -> NDArray[np.int64]:
-        """Features that may be used: those that an allowed coordinate looks at alone."""
+        """Features that may be used: those of the allowed coordinates of single features."""
         columns = self.pair_map.columns[self.coordinates][~self.pair_map.of_whole[self.coordinates]]
         return np.unique(columns[columns < self.pair_map.n_features]).astype(np.int64)
 
     @property
     def weight_same(self) -> float:
-        """Weight of a same pair. The paper's cost 1 - p of a false negative, times the number of pairs: a whole number."""
+        """Weight of a same pair: the paper's cost 1 - p of a false negative, times the number of pairs (an integer)."""
         return float(self.n_different)
 
     @property
     def weight_different(self) -> float:
-        """Weight of a different pair: the paper's cost p of a false positive, times the number of pairs."""
+        """Weight of a different pair: the paper's cost p of a false positive, times the number of pairs (an integer)."""
         return float(self.n_same)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Weight of each pair, with mean one; same and different pairs weigh as much in total."""
+        """Weight of each pair, with mean one; same and different pairs have equal total weight."""
         return np.where(self.same, 0.5 * self.n_pairs / self.n_same, 0.5 * self.n_pairs / self.n_different)
 
     def sample(self, max_samples: int) -> tuple[SamplePairs, NDArray[np.bool_], NDArray[np.float64]]:
-        """Pairs, labels and weights of the cell, or of that many of its pairs drawn without replacement."""
+        """Return pairs of the cell with labels and weights, a random subsample if there are more than ``max_samples``.
+
+        Parameters
+        ----------
+        max_samples : int
+            Maximum number of pairs, drawn without replacement.
+
+        Returns
+        -------
+        pairs : SamplePairs
+            The pairs with their samples.
+        same : ndarray of bool of shape (n_pairs,)
+            Whether each pair is a same pair.
+        weights : ndarray of shape (n_pairs,)
+            Weight of each pair.
+        """
         if self.n_pairs <= max_samples:
             return self.sample_pairs, self.same, self.weights
         rows = np.sort(self.rng.choice(self.n_pairs, max_samples, replace=False))
         return self.sample_pairs.take(rows), self.same[rows], self.weights[rows]
 
     def with_directions(self, directions: NDArray[np.float64]) -> Cell:
-        """The cell by itself, with codes of its allowed coordinates and then of oblique ones along these directions."""
+        """Return a copy of the cell with codes of its allowed coordinates, followed by oblique ones along directions.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_directions, n_features)
+            Directions of the oblique coordinates.
+
+        Returns
+        -------
+        Cell
+        """
         segment = slice(self.start, self.stop)
         joined = self.pairs.with_directions(segment, self.coordinates, directions)
         coordinates = np.arange(joined.codes.shape[1])
         return Cell(joined, 0, self.n_pairs, self.n_same, self.n_different, coordinates, self.min_pairs, self.rng)
 
     def split_by(self, region: Region) -> Split:
-        """The split of the cell by a region."""
+        """Return the split of the cell by a region.
+
+        Parameters
+        ----------
+        region : Region
+            The region of the more similar pairs.
+
+        Returns
+        -------
+        Split
+        """
         return Split(region, region.contains(self.pair_map, self.sample_pairs))
 
 
 class Splitter(BaseEstimator, ABC):
-    """Base of all splitters; a scikit-learn estimator, so that its parameters can be searched as ``splitter__name``.
+    """Base class of all splitters.
 
-    A splitter keeps no state: `split` may be called from several threads.
+    A splitter is a scikit-learn estimator, so that its parameters can be tuned as ``splitter__name``. It is stateless:
+    `split` may be called from several threads.
     """
 
-    #: Coordinates used where the tree does not name any.
+    #: Coordinates used if the tree does not specify any.
     default_coordinates: ClassVar[tuple[str, ...]] = ("abs_diff", "sum")
-    #: Whether `Cell.codes` is used.
+    #: Whether the splitter uses `Cell.codes`.
     binned: ClassVar[bool] = True
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Raise a ValueError or TypeError if a parameter is wrong, or if the coordinates do not suit the splitter."""
+        """Raise an error if a parameter is invalid or the coordinates are unsuitable.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+
+        Raises
+        ------
+        ValueError or TypeError
+            With the parameter, its value and the remedy.
+        """
 
     @abstractmethod
     def split(self, cell: Cell) -> Split | None:
-        """Split the cell into its more and its less similar pairs, or return None if there is nothing to gain."""
+        """Split the cell into its more and its less similar pairs.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """

@@ -1,4 +1,4 @@
-"""A cost-sensitive classification tree as LeafRank, and the search that other splitters share with it."""
+"""Splitter by a cost-sensitive classification tree, and the search shared with other splitters."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.trees._regions import AxisRegion
 
-#: What a test of a classification tree lowers, by name.
+#: Impurity criteria by name.
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
 
 @register(SPLITTER)
 class CartSplitter(Splitter):
-    """A classification tree on the coordinates, its leaves united into one region.
+    """Split each cell by a classification tree on the coordinates, whose leaves are merged into one region.
 
-    The two kinds of pair weigh the same in each cell, as in the paper's Symmetric LeafRank. A leaf goes inside if at least
-    half of its weight is of same pairs.
+    Same and different pairs have equal total weight in each cell, as in the paper's Symmetric LeafRank. A leaf is inside if
+    same pairs make up at least half of its weight.
 
     Parameters
     ----------
     max_depth : int, default=5
-        Greatest number of tests of a pair.
+        Maximum depth of the classification tree.
     criterion : {"gini", "entropy", "auc"}, default="gini"
-        What a test lowers: weighted Gini impurity, weighted entropy, or ("auc") the weighted error itself, which is the AUC
-        gain.
+        Impurity that a test decreases: weighted Gini impurity, weighted entropy, or the weighted error, whose decrease is
+        the AUC gain (``"auc"``).
     min_samples_leaf : int, default=5
-        Least number of pairs in a leaf.
+        Minimum number of pairs in a leaf.
     max_features : int, float or None, default=None
-        How many coordinates (float: which share) are drawn anew for each test; None uses all.
+        Number of coordinates (share of them if a float) drawn anew for each test; None uses all.
 
     Examples
     --------
@@ -56,22 +56,39 @@ class CartSplitter(Splitter):
         self.max_features = max_features
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters."""
+        """Raise an error if a parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_integer("max_depth", self.max_depth, 1, 30)
         check_choice("criterion", self.criterion, CRITERIA)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
         n_to_draw("max_features", self.max_features, len(pair_map))
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the leaves in which same pairs weigh at least half."""
+        """Split the cell: the inside is the union of the leaves in which same pairs make up at least half of the weight.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         n_drawn = n_to_draw("max_features", self.max_features, len(cell.coordinates))
         return split_by_cart(cell, self.criterion, self.max_depth, self.min_samples_leaf, n_drawn=n_drawn)
 
 
 def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, n_drawn: int | None = None) -> Split | None:
-    """Return the split of a cell by a classification tree whose leaves are united, or None if all fall on one side.
+    """Return the split of a cell by a classification tree whose leaves are merged, or None if all are on one side.
 
-    ``n_drawn`` coordinates are drawn anew for each test; None uses all that the cell allows.
+    ``n_drawn`` coordinates are drawn anew for each test; None uses all coordinates that the cell allows.
     """
     n_nodes = min(2**max_depth - 1, 2 * (cell.n_pairs // min_leaf) + 1)
     uniforms = np.empty((0, 0))

@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier as LeafRank."""
+"""Splitter by any scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from simtree.trees._regions import OpaqueRegion
 
 
 class ClassifierSplitter(Splitter):
-    """A scikit-learn classifier, fitted on the coordinates of each cell's pairs.
+    """Split each cell by a scikit-learn classifier, fitted on the coordinates of its pairs.
 
-    A classifier that takes ``sample_weight`` is given the weights that balance the two kinds of pair. One that does not (such
-    as nearest neighbours, or a pipeline) is fitted on as many different as same pairs, the more frequent kind drawn without
-    replacement.
+    A classifier that accepts ``sample_weight`` is fitted with weights that balance same and different pairs. Any other
+    classifier (such as nearest neighbours, or a pipeline) is fitted on equally many same and different pairs, after
+    subsampling the more frequent of the two without replacement.
+
+    A model that contains fitted classifiers cannot be saved to a model file.
 
     Parameters
     ----------
     estimator : scikit-learn classifier
-        Cloned for each cell.
+        The classifier; a clone is fitted in each cell.
     min_samples : int, default=10
-        Least number of pairs of each kind in a cell that is split: a classifier of a handful of pairs would be noise, and some
-        cannot be fitted at all.
+        Minimum number of same pairs and of different pairs in a cell that is split. A classifier of very few pairs would
+        overfit, and some cannot be fitted at all.
     max_samples : int, default=100_000
-        Most pairs of a cell that the classifier sees (drawn at random beyond).
+        Maximum number of pairs that the classifier is fitted on; larger cells are subsampled.
 
     Examples
     --------
@@ -49,14 +51,31 @@ class ClassifierSplitter(Splitter):
         self.max_samples = max_samples
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check that the estimator is a classifier."""
+        """Raise an error if the estimator is not a classifier, or another parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         if isinstance(self.estimator, type) or not is_classifier(self.estimator):
             raise TypeError(f"estimator={self.estimator!r} is not a scikit-learn classifier; give an instance of one.")
         check_integer("min_samples", self.min_samples, 1)
         check_integer("max_samples", self.max_samples, 2)
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the pairs that the classifier calls same."""
+        """Split the cell: the inside are the pairs that the classifier predicts to be same.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         pairs, same, weights = cell.sample(self.max_samples)
         if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples:
             return None
@@ -78,7 +97,7 @@ class ClassifierSplitter(Splitter):
 
 
 def _balanced_rows(same: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """As many rows of each kind as the rarer kind has, in increasing order."""
-    kinds = np.flatnonzero(same), np.flatnonzero(~same)
-    n = min(len(rows) for rows in kinds)
-    return np.sort(np.concatenate([rng.choice(rows, n, replace=False) for rows in kinds]))
+    """Return equally many rows of same and different pairs, all of the rarer ones, in increasing order."""
+    by_label = np.flatnonzero(same), np.flatnonzero(~same)
+    n = min(len(rows) for rows in by_label)
+    return np.sort(np.concatenate([rng.choice(rows, n, replace=False) for rows in by_label]))

@@ -1,4 +1,4 @@
-"""Square regions as LeafRank."""
+"""Splitter by square regions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 
 @register(SPLITTER)
 class CrossSplitter(Splitter):
-    """The best region of pairs with both values of a feature on the same side of a value, or its complement.
+    """Split each cell by whether both values of a feature lie on the same side of a threshold.
 
-    These are the regions C_sq of the paper's appendix: with max and min the greatest and least of the two values, ``max <= t``
-    or ``min > t``. Needs the coordinates ``min`` and ``max``, which it uses by default.
+    The inside is the best such region, or its complement. These are the regions C_sq of the paper's appendix: with min and
+    max the smaller and the larger of the two values, ``max <= t`` or ``min > t``. The splitter requires the coordinates
+    ``min`` and ``max``, which are its default.
 
     Parameters
     ----------
     min_samples_leaf : int, default=1
-        Least number of pairs in the region and in its complement.
+        Minimum number of pairs in the region and in its complement.
 
     Examples
     --------
@@ -42,13 +43,30 @@ class CrossSplitter(Splitter):
         self.min_samples_leaf = min_samples_leaf
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters and that both kinds of coordinates are there."""
+        """Raise an error if a parameter is invalid, or if the coordinates lack ``min`` or ``max``.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
         if not {"min", "max"} <= set(pair_map.kinds):
-            raise ValueError(f"coordinates={list(pair_map.kinds)!r} lacks 'min' or 'max'; CrossSplitter needs both.")
+            raise ValueError(f"coordinates={list(pair_map.kinds)!r} lacks 'min' or 'max'; CrossSplitter requires both.")
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the square, or what lies outside it, with the highest AUC gain."""
+        """Split the cell: the inside is the square region, or its complement, with the highest AUC gain.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         lower = np.intersect1d(cell.pair_map.numbers("min"), cell.coordinates)
         upper = np.intersect1d(cell.pair_map.numbers("max"), cell.coordinates)
         feature, code, flipped = best_square(

@@ -1,4 +1,4 @@
-"""The best single threshold as LeafRank."""
+"""Splitter by the best single threshold."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from simtree.splitters._cart import split_by_cart
 
 @register(SPLITTER)
 class CutSplitter(Splitter):
-    """The best threshold on one coordinate, the similar side on either side of it.
+    """Split each cell by the best threshold on one coordinate; the inside is either side of it.
 
-    With ``coordinates=["abs_diff"]`` these are the regions C_diag of the paper's appendix; with ``sum`` too (the default)
-    those of its Table 1.
+    With ``coordinates=["abs_diff"]`` these are the regions C_diag of the paper's appendix; with ``"sum"`` as well (the
+    default), those of its Table 1.
 
     Parameters
     ----------
     min_samples_leaf : int, default=1
-        Least number of pairs on a side.
+        Minimum number of pairs on each side.
 
     Examples
     --------
@@ -36,9 +36,26 @@ class CutSplitter(Splitter):
         self.min_samples_leaf = min_samples_leaf
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters."""
+        """Raise an error if a parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the half space with the highest AUC gain."""
+        """Split the cell: the inside is the half-space with the highest AUC gain.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         return split_by_cart(cell, "auc", max_depth=1, min_leaf=max(self.min_samples_leaf, cell.min_pairs))

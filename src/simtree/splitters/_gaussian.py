@@ -1,4 +1,4 @@
-"""The likelihood ratio of Gaussian differences and sums as LeafRank."""
+"""Splitter by the likelihood ratio of Gaussian differences and sums."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ Matrix = NDArray[np.float64]
 
 @register(SPLITTER)
 class GaussianSplitter(Splitter):
-    """The log-likelihood ratio of same against different pairs, if differences and sums are Gaussian, cut at its best point.
+    """Split each cell by a threshold on the log-likelihood ratio of same against different pairs, in a Gaussian model.
 
-    For each kind of pair the differences x - x' have mean zero and a covariance of their own, and so have the sums x + x',
-    with a mean of their own. This is the family of joint Bayes and of PLDA, in closed form.
+    The differences x - x' and the sums x + x' are modelled as independent Gaussians, with covariances (and a mean of the
+    sums) that differ between same and different pairs. The ratio is quadratic and has a closed form; joint Bayes and
+    probabilistic linear discriminant analysis belong to this family.
 
     Parameters
     ----------
     shrinkage : float, default=0.1
-        How far covariances are drawn towards a multiple of the unit matrix, from 0 (not at all) to 1.
+        Shrinkage of covariances towards a multiple of the identity matrix, from 0 (none) to 1.
     min_samples : int, default=50
-        Least number of pairs of each kind in a cell that is split.
+        Minimum number of same pairs and of different pairs in a cell that is split.
     max_samples : int, default=100_000
-        Most pairs of a cell that covariances are computed from (drawn at random beyond).
+        Maximum number of pairs that covariances are computed from; larger cells are subsampled.
 
     Examples
     --------
@@ -48,13 +49,30 @@ class GaussianSplitter(Splitter):
         self.max_samples = max_samples
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters."""
+        """Raise an error if a parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_real("shrinkage", self.shrinkage, 0.0, 1.0)
         check_integer("min_samples", self.min_samples, 2)
         check_integer("max_samples", self.max_samples, 2)
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the pairs whose ratio is at least the threshold with the highest AUC gain."""
+        """Split the cell: the inside are the pairs whose ratio reaches the threshold with the highest AUC gain.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         pairs, same, _ = cell.sample(self.max_samples)
         features = cell.features
         if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples or not len(features):
@@ -72,7 +90,7 @@ class GaussianSplitter(Splitter):
 def gaussian_ratio(
     pairs: SamplePairs, same: NDArray[np.bool_], features: NDArray[np.int64], shrinkage: float
 ) -> QuadraticRegion | None:
-    """The log-likelihood ratio, up to a constant, as the score of a region; None where it cannot be computed.
+    """Return the log-likelihood ratio, up to a constant, as the score of a region; None if it cannot be computed.
 
     With D and S the covariances of differences and of sums, m the mean of sums, and y = x - centre,
 
@@ -92,10 +110,10 @@ def gaussian_ratio(
         return None
     n = len(features)
     P, R, line = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
-    for sign, kind in ((1.0, same), (-1.0, ~same)):
-        mean = sums[kind].mean(axis=0)
-        of_differences = _inverse(differences[kind].T @ differences[kind] / np.count_nonzero(kind), shrinkage)
-        of_sums = _inverse(np.cov(sums[kind], rowvar=False, bias=True).reshape(n, n), shrinkage)
+    for sign, rows in ((1.0, same), (-1.0, ~same)):
+        mean = sums[rows].mean(axis=0)
+        of_differences = _inverse(differences[rows].T @ differences[rows] / np.count_nonzero(rows), shrinkage)
+        of_sums = _inverse(np.cov(sums[rows], rowvar=False, bias=True).reshape(n, n), shrinkage)
         if of_differences is None or of_sums is None:
             return None
         P += sign * of_differences
@@ -122,9 +140,9 @@ def gaussian_ratio(
 def best_threshold(
     scores: NDArray[np.float64], same: NDArray[np.bool_], weight_same: float, weight_different: float, min_pairs: int
 ) -> float | None:
-    """The threshold such that scores of at least it hold the most weight of same pairs less that of different ones.
+    """Return the threshold that maximises the weight of same pairs minus that of different pairs with scores above it.
 
-    Half way between neighbouring scores; None if nothing is gained with so many pairs on each side.
+    It lies halfway between neighbouring scores; None if no threshold with at least ``min_pairs`` on each side has a gain.
 
     Examples
     --------
@@ -145,7 +163,7 @@ def best_threshold(
 
 
 def _inverse(covariance: Matrix, shrinkage: float) -> Matrix | None:
-    """The inverse of a covariance drawn towards a multiple of the unit matrix; None if there is none."""
+    """Return the inverse of a covariance shrunk towards a multiple of the identity matrix; None if it is singular."""
     n = len(covariance)
     size = np.trace(covariance) / n
     shrunk = (1.0 - shrinkage) * covariance + (shrinkage + 1e-9) * size * np.eye(n)

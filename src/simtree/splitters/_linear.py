@@ -1,4 +1,4 @@
-"""A linear support vector machine as LeafRank."""
+"""Splitter by a linear support vector machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from simtree.trees._regions import LinearRegion
 
 @register(SPLITTER)
 class LinearSplitter(Splitter):
-    """An asymmetrically weighted linear SVM on the coordinates, which are standardised inside each cell.
+    """Split each cell by a linear SVM on its coordinates, with weights that balance same and different pairs.
+
+    Coordinates are standardised within each cell.
 
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of regularisation, as in `sklearn.svm.LinearSVC`.
+        Inverse regularisation strength, as in `sklearn.svm.LinearSVC`.
     max_samples : int, default=100_000
-        Most pairs of a cell that the SVM sees (drawn at random beyond).
+        Maximum number of pairs that the SVM is fitted on; larger cells are subsampled.
 
     Examples
     --------
@@ -41,12 +43,29 @@ class LinearSplitter(Splitter):
         self.max_samples = max_samples
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters."""
+        """Raise an error if a parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_real("C", self.C, 0.0, np.inf, open_low=True, open_high=True)
         check_integer("max_samples", self.max_samples, 2)
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the side of the separating plane that the SVM calls same."""
+        """Split the cell: the inside is the side of the separating hyperplane that the SVM predicts to be same.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         from sklearn.svm import LinearSVC
 
         pairs, same, weights = cell.sample(self.max_samples)
@@ -57,12 +76,12 @@ class LinearSplitter(Splitter):
         with np.errstate(all="ignore"):
             centre, spread = values.mean(axis=0), values.std(axis=0)
             scaled = (values - centre) / spread
-        # A constant coordinate says nothing, whatever rounding does to it; nor does one that overflows.
+        # A constant coordinate is uninformative, whatever rounding does to it, and so is one that overflows.
         useless = (np.ptp(values, axis=0) == 0.0) | ~np.isfinite(scaled).all(axis=0)
         scaled[:, useless], centre[useless], spread[useless] = 0.0, 0.0, np.inf
         svm = LinearSVC(C=self.C, random_state=int(cell.rng.integers(2**31)))
         with warnings.catch_warnings():
-            # A plane that is not quite the optimal one is a split like any other: its gain is measured.
+            # A hyperplane that is not quite optimal is still a valid split, because its gain is measured.
             warnings.simplefilter("ignore", ConvergenceWarning)
             svm.fit(scaled, same, sample_weight=weights)
         standardised = svm.coef_[0]

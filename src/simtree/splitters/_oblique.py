@@ -1,4 +1,4 @@
-"""A classification tree that also sees directions found in its own cell, as LeafRank."""
+"""Splitter by a classification tree that also tests directions found in its own cell."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from simtree.trees._regions import AxisRegion, ObliqueRegion
 
 @register(SPLITTER)
 class ObliqueCartSplitter(Splitter):
-    """A classification tree on the coordinates and on oblique ones along directions of the cell's own.
+    """Split each cell by a classification tree on the coordinates and on oblique ones along directions fitted in the cell.
 
-    The directions are those along which the different pairs *of the cell* differ most, compared with its same pairs; so deep
-    cells look where the cells above have left something to be seen. A cell with few pairs is split on the coordinates alone.
+    The directions are those along which the different pairs of the cell differ most, relative to its same pairs. Deep cells
+    thus use what the splits above them have not used yet. A cell with few pairs is split on the coordinates alone.
 
     Parameters
     ----------
     n_directions : int, default=8
-        How many directions are found in a cell.
+        Number of directions fitted in each cell.
     max_depth, criterion, min_samples_leaf : see `CartSplitter`
-        The classification tree.
+        Parameters of the classification tree.
     max_features : int, float or None, default=None
-        How many coordinates (float: which share) are drawn for a cell beside the oblique ones; None uses all.
+        Number of coordinates (share of them if a float) drawn for each cell in addition to the oblique ones; None uses all.
     min_samples : int, default=500
-        Least number of pairs of each kind in a cell for which directions are found.
+        Minimum number of same pairs and of different pairs in a cell to fit directions.
     max_samples : int, default=20_000
-        Most pairs of a cell that directions are found from (drawn at random beyond).
+        Maximum number of pairs that directions are fitted on; larger cells are subsampled.
 
     Examples
     --------
@@ -66,7 +66,13 @@ class ObliqueCartSplitter(Splitter):
         self.max_samples = max_samples
 
     def check(self, pair_map: CoordinateSet) -> None:
-        """Check the parameters."""
+        """Raise an error if a parameter is invalid.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the pairs.
+        """
         check_integer("n_directions", self.n_directions, 1)
         check_integer("max_depth", self.max_depth, 1, 30)
         check_choice("criterion", self.criterion, CRITERIA)
@@ -76,7 +82,18 @@ class ObliqueCartSplitter(Splitter):
         check_integer("max_samples", self.max_samples, 2)
 
     def split(self, cell: Cell) -> Split | None:
-        """Inside: the leaves in which same pairs weigh at least half."""
+        """Split the cell: the inside is the union of the leaves in which same pairs make up at least half of the weight.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell to split.
+
+        Returns
+        -------
+        Split or None
+            The region of the more similar pairs and the pairs inside; None if no split improves the AUC.
+        """
         tree = (self.criterion, self.max_depth, self.min_samples_leaf)
         n_drawn = n_to_draw("max_features", self.max_features, len(cell.coordinates))
         directions = self._directions(cell)
@@ -89,14 +106,14 @@ class ObliqueCartSplitter(Splitter):
         if split is None:
             return None
         assert isinstance(split.region, AxisRegion)
-        # In the cell's codes the oblique coordinates come behind the drawn ones, in the region behind all there are.
+        # Oblique coordinates follow the drawn coordinates in the codes of the cell, but all coordinates in the region.
         numbers = np.append(cell.coordinates, len(cell.pair_map) + np.arange(2 * len(directions))).astype(np.int32)
         _, threshold, if_le, if_gt, decrease = vars(split.region).values()
         tests = AxisRegion(numbers[split.region.coordinate], threshold, if_le, if_gt, decrease)
         return Split(ObliqueRegion(tests, directions), split.inside)
 
     def _directions(self, cell: Cell) -> NDArray[Any] | None:
-        """Directions of the allowed features, from the pairs of the cell; None if these are too few."""
+        """Return directions of the allowed features, fitted on the pairs of the cell; None if there are too few."""
         pairs, same, _ = cell.sample(self.max_samples)
         features = cell.features
         if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples or not len(features):

@@ -1,4 +1,4 @@
-"""Ranking trees: the frozen tree, its regions, pruning, export as rules, and explanations."""
+"""Ranking trees: the fitted tree, its regions, pruning, export as rules, and explanations."""
 
 from simtree.trees._explanation import Explanation
 from simtree.trees._pruning import PruningPath

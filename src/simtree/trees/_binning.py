@@ -1,9 +1,9 @@
 """The training pairs of one tree and the bins of their coordinates.
 
-A coordinate's values are cut into bins by sorted edges; the code of a value is the number of edges strictly below it, so
-``code <= b`` and ``value <= edges[b]`` say the same. The codes take one byte a pair and coordinate, and trees are grown from
-them. Binning is exact, a bin for each distinct value, where the distinct values fit the bins; otherwise the bins hold about as
-many values each.
+The values of a coordinate are divided into bins by sorted edges. The code of a value is the number of edges strictly below
+it, so ``code <= b`` is equivalent to ``value <= edges[b]``. Codes take one byte per pair and coordinate, and trees are grown
+from them. Binning is exact, with one bin per distinct value, if there are no more distinct values than bins; otherwise the
+bins hold about equally many values.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from simtree._utils.threads import in_threads
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
 from simtree.pairs._sampling import IndexPairs
 
-# Quantiles of this many values place 255 edges well enough: an edge is off by less than one bin.
+# Quantiles of this many values are accurate enough for 255 edges: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
-# Pairs that are binned at one time: only for these are coordinates of the whole pair held as numbers.
+# Number of pairs binned at a time: pairwise coordinates are held as floats only for these.
 CHUNK = 1 << 16
-# Fewer updates of a histogram are done sooner than threads are started.
-MANY_UPDATES = 1 << 22
+# With fewer histogram updates than this, starting threads costs more than it saves.
+MIN_PARALLEL_UPDATES = 1 << 22
 
 
 class TrainingPairs:
@@ -37,18 +37,19 @@ class TrainingPairs:
 
     Parameters
     ----------
-    X : ndarray of shape (n_points, n_features)
-        Points; shared, never copied.
+    X : ndarray of shape (n_samples, n_features)
+        Samples; shared, never copied.
     pairs : IndexPairs
         Pairs of rows of X; copied.
     pair_map : CoordinateSet
-        The coordinates trees may test.
+        Coordinates that the tree may test.
     max_bins : int or None
-        Most bins a coordinate may have; None makes a bin for each distinct value.
+        Maximum number of bins per coordinate; None makes one bin per distinct value.
     binned : bool
-        Whether codes are needed at all (a splitter that works on values does not).
+        Whether codes are computed; splitters that work on values do not need them.
     n_jobs : int or None
-        Threads for binning and for counting large cells, where there is one tree alone; the result does not depend on it.
+        Number of parallel jobs for binning and for counting large cells, for use when a single tree is grown. It does not
+        affect the result.
     """
 
     def __init__(
@@ -79,26 +80,27 @@ class TrainingPairs:
 
     @property
     def wide(self) -> bool:
-        """Whether codes take more than one byte, so that no histogram can be kept."""
+        """Whether codes take more than one byte, so that histograms cannot be kept."""
         return self.codes.dtype != np.uint8
 
     @property
     def n_bins(self) -> int:
-        """The greatest number of bins of a coordinate."""
+        """Largest number of bins of any coordinate."""
         return 1 + max(len(edges) for edges in self._edges)
 
     def sample_pairs(self, start: int, stop: int) -> SamplePairs:
-        """The pairs of a segment with their points."""
+        """Return the pairs of a segment with their samples."""
         return SamplePairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
 
     def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
-        """Bring the inside pairs of a segment to its front and return where the outside ones begin; ``inside`` is used up."""
+        """Move the inside pairs of a segment to its front and return where the outside pairs begin; overwrites ``inside``."""
         return int(partition_segment(self.codes, self.first, self.second, self.same, start, stop, inside))
 
     def with_directions(self, segment: slice, coordinates: NDArray[np.int64], directions: NDArray[np.float64]) -> TrainingPairs:
-        """The pairs of a segment with codes of some coordinates, and then of oblique ones along further directions.
+        """Return the pairs of a segment with codes of some coordinates, followed by oblique ones along further directions.
 
-        For searching cuts: what a coordinate of the result is only its maker knows.
+        The result serves to search for cuts only: its ``pair_map`` does not describe all of its coordinates, so the caller
+        must keep track of them.
         """
         rows = IndexPairs(self.first[segment], self.second[segment], self.same[segment])
         own = CoordinateSet((OBLIQUE,), self.pair_map.n_features, directions)
@@ -111,11 +113,11 @@ class TrainingPairs:
         return joined
 
     def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
-        """Values t such that ``code <= b`` is ``value <= t``, for each coordinate with its code b."""
+        """Return, for each coordinate and its code b, the value t such that ``code <= b`` is equivalent to ``value <= t``."""
         return np.array([self._edges[c][b] for c, b in zip(coordinates, codes, strict=True)])
 
     def histograms(self, n_slots: int) -> NDArray[np.int64]:
-        """Work space for histograms, made once and shared by all cells; no slots at all for wide codes."""
+        """Return a buffer for histograms, allocated once and shared by all cells; it is empty for wide codes."""
         if self.wide:
             return self._histograms
         if len(self._histograms) < n_slots:
@@ -123,8 +125,8 @@ class TrainingPairs:
         return self._histograms
 
     def count(self, start: int, stop: int, coordinates: NDArray[np.int64], histograms: NDArray[np.int64]) -> bool:
-        """Fill the first of the histograms for the pairs of a segment in threads; False if one thread does it as well."""
-        n_threads = self._n_threads if (stop - start) * len(coordinates) >= MANY_UPDATES else 1
+        """Fill the first histogram for the pairs of a segment in threads; return False if threads would not pay off."""
+        n_threads = self._n_threads if (stop - start) * len(coordinates) >= MIN_PARALLEL_UPDATES else 1
         if n_threads < 2 or self.wide:
             return False
         ends = np.linspace(start, stop, n_threads + 1).astype(int)
@@ -139,8 +141,8 @@ class TrainingPairs:
 
     def _fill_codes(self, max_bins: int | None) -> None:
         n_pairs, n_coordinates = len(self), len(self.pair_map)
-        most = 2 * n_pairs if max_bins is None else max_bins
-        dtype = np.uint8 if most <= 256 else np.uint16 if most <= 65536 else np.uint32
+        max_codes = 2 * n_pairs if max_bins is None else max_bins
+        dtype = np.uint8 if max_codes <= 256 else np.uint16 if max_codes <= 65536 else np.uint32
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
         self._edges = self._find_edges(max_bins)
         if self.wide:
@@ -160,7 +162,7 @@ class TrainingPairs:
         with np.errstate(over="ignore", divide="ignore"):
             scale = (kernels.N_STEPS - 1) / (high - low)
         limits = np.finfo(np.float64)
-        scale = np.clip(scale, limits.tiny, limits.max)  # so that no product is 0 times infinity
+        scale = np.clip(scale, limits.tiny, limits.max)  # avoids products of 0 and infinity
         before = np.empty((len(n_edges), kernels.N_STEPS), dtype=np.uint8)
         first_halving = np.empty(len(n_edges), dtype=np.int64)
         kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
@@ -175,20 +177,19 @@ class TrainingPairs:
         in_threads(fill, range(0, len(self), CHUNK), self._n_threads)
 
     def _values(self, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
-        """Values of some coordinates, ``(n_columns, n_pairs)``."""
+        """Return the values of some coordinates, as an array of shape ``(n_columns, n_pairs)``."""
         values = np.empty((len(columns), pairs.n_pairs))
         coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
         fill_values(*(self.pair_map.complete(pairs) if self.pair_map.of_whole[columns].any() else pairs), *coordinates, values)
         return values
 
     def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
-        # Drawn, because given pairs may come in any order: sorted by kind, or anchors with their matches.
+        # A random subsample, because given pairs may be ordered: by label, or by sample.
         sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
         pairs = self.sample_pairs(0, len(self))
         sampled = self.pair_map.complete(pairs.take(sample))
         edges = [np.empty(0)] * len(self.pair_map)
-        # The least and the greatest of the two values of a feature share their edges: square regions compare both with one
-        # value.
+        # The minimum and the maximum of a feature share their edges: square regions compare both with one threshold.
         twins: dict[int, int] = {}
         if {"min", "max"} <= set(self.pair_map.kinds):
             twins = dict(zip(self.pair_map.numbers("min").tolist(), self.pair_map.numbers("max").tolist(), strict=True))
@@ -203,10 +204,10 @@ class TrainingPairs:
 def find_edges(
     sampled: NDArray[np.float64], max_bins: int | None, all_values: Callable[[], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Sorted edges of at most ``max_bins`` bins; midpoints of neighbours among the values.
+    """Return the sorted edges of at most ``max_bins`` bins: midpoints between neighbouring values.
 
-    Where there are more distinct values than bins, each bin holds about as many of the sampled values; all values are asked for
-    only where the sampled ones would fit the bins.
+    If there are more distinct values than bins, the bins hold about equally many sampled values. All values are requested
+    only if the distinct sampled values fit the bins.
 
     Examples
     --------
@@ -229,6 +230,6 @@ def _n_distinct(ordered: NDArray[np.float64]) -> int:
 
 
 def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Half way between neighbours, and never as large as the upper one, so that the edge separates them."""
+    """Return the midpoints of neighbours, always less than the upper one so that the edge separates them."""
     middle = 0.5 * low + 0.5 * high
     return np.where((low < middle) & (middle < high), middle, low)

@@ -1,7 +1,8 @@
-"""Why a pair has its score: what each feature added on the way to the terminal cells.
+"""Explanations of the score of a pair: the contribution of each feature.
 
-From a cell to its child the value changes; the change is shared among the coordinates that were tested on the way, by their
-impurity decrease, and a coordinate's share goes to its feature. The changes of a way add up to the value of its end.
+The value of a pair changes from each cell to the child it falls into. The change is divided among the coordinates tested on
+the way in proportion to their impurity decrease, and the share of a coordinate goes to its features. The changes along a path
+sum to the value of the terminal cell minus that of the root.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ from simtree.trees._regions import INSIDE, AxisRegion
 
 @dataclass(frozen=True)
 class Explanation:
-    """What each feature added to the score of one pair; ``base`` plus all contributions is the score.
+    """The contribution of each feature to the score of one pair.
+
+    The score equals ``base`` plus the sum of the contributions.
 
     Parameters
     ----------
     feature_names : tuple of str
-        The features.
+        Names of the features.
     x, x2 : ndarrays of shape (n_features,)
-        The two points.
+        The two samples of the pair.
     contributions : ndarray of shape (n_features,)
-        What each feature added (or took, if negative).
+        Contribution of each feature; negative if it lowers the score.
     base : float
-        The baseline: the score of an average pair, of which nothing is known.
+        Value of the root cell: the score of a pair before any test is made.
     score : float
-        The score of the pair.
+        Score of the pair.
 
     Examples
     --------
@@ -54,7 +57,13 @@ class Explanation:
     score: float
 
     def order(self) -> NDArray[np.int64]:
-        """Features from the one that said most to the one that said least."""
+        """Return the features from the largest to the smallest absolute contribution.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Indices of the features.
+        """
         return np.argsort(-np.abs(self.contributions), kind="stable")
 
     def __str__(self) -> str:
@@ -76,7 +85,7 @@ def explain(
     pair: SamplePairs,
     names: Sequence[str] | None,
 ) -> Explanation:
-    """The explanation of the mean over trees of the values of the terminal cells of one pair."""
+    """Return the explanation of the score of one pair, where the score is the mean over trees of terminal cell values."""
     pair_map = trees[0].pair_map
     pair = pair_map.complete(pair)
     x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
@@ -93,7 +102,7 @@ def explain(
 
 
 def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> tuple[NDArray[np.float64], int]:
-    """What each feature added to the value on the way of one pair, and the terminal cell it ends in."""
+    """Return the contribution of each feature along the path of one pair, and the terminal cell of that pair."""
     pair_map = tree.pair_map
     plain = pair_map.plain_values(pair)[:, 0]
     added = np.zeros(pair_map.n_features)

@@ -1,4 +1,4 @@
-"""A grown tree as rules that a person can read."""
+"""Export of a grown tree as readable rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
 
-# Terms of a linear rule, and alternatives of an axis rule, that are printed; what is left out is said.
+# Maximum number of printed terms of a linear rule and alternatives of an axis rule; the rest is counted.
 MAX_TERMS = 6
 MAX_ALTERNATIVES = 8
 
@@ -18,9 +18,9 @@ MAX_ALTERNATIVES = 8
 def export_text(
     tree: RankTree, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3
 ) -> str:
-    """The cells of a tree, each with its counts, its stretch of the ROC curve, and the rule that splits it.
+    """Return the cells of a tree as text, each with its counts, its segment of the ROC curve and the rule that splits it.
 
-    A cell ``d.k`` is the k-th most similar of depth d.
+    Cell ``d.k`` has rank k among the cells of depth d, where rank 0 is the most similar.
     """
     names = tree.pair_map.names(feature_names)
     fpr, tpr = tree.cell_bounds()
@@ -33,12 +33,12 @@ def export_text(
         if cell == 0:
             lines.append(f"all pairs: {counts}")
         else:
-            stretch = (
+            segment = (
                 f"FPR {_number(fpr[cell], digits)} to {_number(fpr[cell] + tree.fpr_mass[cell], digits)}, "
                 f"TPR {_number(tpr[cell], digits)} to {_number(tpr[cell] + tree.tpr_mass[cell], digits)}"
             )
             score = f", score {tree.scores[cell]:.15g}" if cells.inside[cell] < 0 else ""
-            lines.append(f"{indent}cell {cells.depth[cell]}.{cells.rank[cell]}: {counts}, {stretch}{score}")
+            lines.append(f"{indent}cell {cells.depth[cell]}.{cells.rank[cell]}: {counts}, {segment}{score}")
         if cells.inside[cell] < 0:
             return
         if max_depth is not None and cells.depth[cell] >= max_depth:
@@ -54,12 +54,12 @@ def export_text(
 
 
 def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digits: int = 6) -> dict[str, Any]:
-    """The same as nested dicts of words and numbers, for JSON; a split cell has ``inside_if``, ``inside``, ``outside``."""
+    """Return the cells of a tree as nested dicts for JSON; a split cell has ``inside_if``, ``inside`` and ``outside``."""
     names = tree.pair_map.names(feature_names)
     fpr, tpr = tree.cell_bounds()
     cells = tree.cells
 
-    def described(cell: int) -> dict[str, Any]:
+    def cell_dict(cell: int) -> dict[str, Any]:
         found: dict[str, Any] = {
             "depth": int(cells.depth[cell]),
             "rank": int(cells.rank[cell]),
@@ -75,20 +75,20 @@ def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digit
             **found,
             "gain": float(cells.gain[cell]),
             "inside_if": describe_region(tree.region(cell), names, digits),
-            "inside": described(int(cells.inside[cell])),
-            "outside": described(int(cells.outside[cell])),
+            "inside": cell_dict(int(cells.inside[cell])),
+            "outside": cell_dict(int(cells.outside[cell])),
         }
 
-    return described(0)
+    return cell_dict(0)
 
 
 def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> list[str]:
-    """The ways to be inside a region, each a conjunction of conditions."""
+    """Return the alternative rules for being inside a region, each a conjunction of conditions."""
     if isinstance(region, AxisRegion):
-        ways = [" and ".join(_conditions(path, names, digits)) for path in inside_paths(region)]
-        if len(ways) > MAX_ALTERNATIVES:
-            ways = [*ways[:MAX_ALTERNATIVES], f"one of {len(ways) - MAX_ALTERNATIVES} more ways"]
-        return ways
+        rules = [" and ".join(_conditions(path, names, digits)) for path in inside_paths(region)]
+        if len(rules) > MAX_ALTERNATIVES:
+            rules = [*rules[:MAX_ALTERNATIVES], f"one of {len(rules) - MAX_ALTERNATIVES} more rules"]
+        return rules
     if isinstance(region, LinearRegion):
         order = np.argsort(-region.shares, kind="stable")
         used = order[region.weights[order] != 0.0]
@@ -102,11 +102,11 @@ def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> li
         return describe_region(region.tests, [*names, *own], digits)
     if isinstance(region, QuadraticRegion):
         return [f"the Gaussian log-likelihood ratio of its difference and sum is >= {_number(region.threshold, digits)}"]
-    return ["the fitted classifier says same"]
+    return ["the fitted classifier predicts same"]
 
 
 def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
-    """Each way through the tests of a region that ends inside: (coordinate, threshold, whether at most it)."""
+    """Yield each path through the tests of a region that ends inside, as (coordinate, threshold, whether at most it)."""
     stack: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
     while stack:
         at, path = stack.pop()
@@ -119,7 +119,7 @@ def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
 
 
 def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
-    """The tests of a path, those of one coordinate merged into one interval."""
+    """Return the conditions of a path, with the tests of each coordinate merged into one interval."""
     low: dict[int, float] = {}
     high: dict[int, float] = {}
     for coordinate, threshold, at_most in path:
@@ -140,5 +140,5 @@ def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digit
 
 
 def _number(value: float, digits: int) -> str:
-    """A number with so many significant digits."""
+    """Return a number formatted with ``digits`` significant digits."""
     return f"{float(value):.{digits}g}"

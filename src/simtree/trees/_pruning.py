@@ -1,9 +1,8 @@
-"""Pruning: children of a cell are merged again where the area they add under the ROC curve is not worth the cells they cost.
+"""Pruning: merge the children of a cell if the area they add under the ROC curve does not justify the additional cells.
 
-The AUC of a subtree is one half plus half the sum of the gains of its splits, so splits can be judged one by one. A penalty
-for each terminal cell makes AUC - penalty * (number of terminal cells) the criterion; as the penalty grows, the best subtree
-shrinks and each one is part of the one before (weakest-link pruning of Breiman et al. 1984, with the AUC in the place of the
-error).
+The AUC of a subtree is one half plus half the sum of the gains of its splits, so splits can be judged one by one. The
+criterion is AUC - penalty * (number of terminal cells). As the penalty grows, the best subtree shrinks, and each best subtree
+is nested in the previous one (weakest-link pruning of Breiman et al. 1984, with the AUC in place of the error).
 """
 
 from __future__ import annotations
@@ -20,32 +19,32 @@ from simtree.trees._rank_tree import RankTree, TreeBuilder
 
 
 class PruningPath(NamedTuple):
-    """The nested subtrees of a tree, from the whole tree to the root alone."""
+    """The nested subtrees of a tree, from the full tree to the root alone."""
 
     penalties: NDArray[np.float64]
-    """From this penalty on the subtree is the best one; the first is 0."""
+    """Smallest penalty for which each subtree is the best; the first is 0."""
     aucs: NDArray[np.float64]
-    """AUC of the subtree on the training pairs."""
+    """AUC of each subtree on the training pairs."""
     n_leaves: NDArray[np.int64]
-    """Number of its terminal cells."""
+    """Number of terminal cells of each subtree."""
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the path."""
+        """Return the state of the path for a model file."""
         return self._asdict()
 
     @classmethod
     def _from_state(cls, fields: Fields) -> PruningPath:
-        """Return the path of a model file."""
+        """Return the path read from a model file."""
         penalties = fields.array("penalties", "float64", (None,), low=0.0)
         aucs = fields.array("aucs", "float64", penalties.shape)
         return cls(penalties, aucs, fields.array("n_leaves", "int64", penalties.shape, low=1))
 
 
 def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
-    """The penalty from which on the split of each cell is undone; nan for terminal cells.
+    """Return the smallest penalty at which the split of each cell is undone; nan for terminal cells.
 
-    The weakest link is the cell whose whole subtree adds least AUC for each terminal cell it adds. Undoing it changes what its
-    ancestors' subtrees add, and the next weakest link is sought.
+    The weakest link is the cell whose subtree adds the least AUC per additional terminal cell. Undoing it changes what the
+    subtrees of its ancestors add, after which the next weakest link is found.
     """
     cells = tree.cells
     parent, split = cells.parent, cells.inside >= 0
@@ -61,8 +60,8 @@ def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
     while links:
         strength, cell = heapq.heappop(links)
         if not np.isnan(critical[cell]) or strength != added_auc[cell] / added_leaves[cell]:
-            continue  # undone with an ancestor, or told again since
-        penalty = max(penalty, strength)  # rounding must not make the path go back
+            continue  # already undone with an ancestor, or an outdated entry
+        penalty = max(penalty, strength)  # rounding must not make the path decrease
         lost_auc, lost_leaves = added_auc[cell], added_leaves[cell]
         below = [cell]
         while below:
@@ -80,20 +79,20 @@ def critical_penalties(tree: RankTree) -> NDArray[np.float64]:
 
 
 def pruning_path(tree: RankTree) -> PruningPath:
-    """All subtrees that are best for some penalty."""
+    """Return the subtrees that are best for some penalty."""
     critical = critical_penalties(tree)
     splits = np.flatnonzero(~np.isnan(critical))
     splits = splits[np.argsort(critical[splits], kind="stable")]
     steps = np.unique(critical[splits])
     penalties = np.concatenate([[0.0], steps]) if not len(steps) or steps[0] > 0.0 else steps
-    # Of the splits in the order in which they are undone, how many are undone at each penalty; and the gains of the others.
+    # Number of splits undone at each penalty, and the total gain of the remaining ones.
     n_undone = np.searchsorted(critical[splits], penalties, side="right")
     left = np.concatenate([np.cumsum(tree.cells.gain[splits][::-1])[::-1], [0.0]])
     return PruningPath(penalties, 0.5 + 0.5 * left[n_undone], 1 + len(splits) - n_undone)
 
 
 def prune(tree: RankTree, penalty: float) -> RankTree:
-    """The smallest subtree with the highest AUC - penalty * (number of terminal cells)."""
+    """Return the smallest subtree that maximises AUC - penalty * (number of terminal cells)."""
     keep = critical_penalties(tree) > penalty
     cells = tree.cells
     builder = TreeBuilder(tree.pair_map, tree.max_depth, int(cells.n_same[0]), int(cells.n_different[0]))
@@ -106,7 +105,7 @@ def prune(tree: RankTree, penalty: float) -> RankTree:
 
 
 def held_out_gains(tree: RankTree, pairs: SamplePairs, same: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Gain of each split on other pairs: what it adds, twice, to the AUC of any subtree that has it."""
+    """Return the gain of each split on held-out pairs: twice what it adds to the AUC of any subtree that contains it."""
     cells = tree.cells
     reached = tree.apply(pairs)
     counts = [np.bincount(reached[kind], minlength=tree.n_cells).astype(np.float64) for kind in (same, ~same)]
@@ -122,6 +121,6 @@ def held_out_gains(tree: RankTree, pairs: SamplePairs, same: NDArray[np.bool_]) 
 
 
 def held_out_aucs(tree: RankTree, gains: NDArray[np.float64], penalties: NDArray[np.float64]) -> NDArray[np.float64]:
-    """AUC on other pairs, given the gains of all splits on them, of the subtrees for some penalties."""
+    """Return the AUC of the subtree for each penalty on held-out pairs, given the gains of all splits on these pairs."""
     critical = critical_penalties(tree)
     return np.array([0.5 + 0.5 * gains[critical > penalty].sum() for penalty in penalties])

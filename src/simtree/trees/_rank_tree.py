@@ -1,7 +1,7 @@
-"""The frozen, flat ranking tree: a table of cells (what is known of them) and a table of nodes (how a pair finds its cell).
+"""The frozen ranking tree: a table of cells with their statistics and a table of nodes that route pairs to cells.
 
-Cells are numbered so that children come after their parent; cell 0 is the space of all pairs. The tests of all axis regions
-are merged into one table of nodes that ends in cells:
+Cells are numbered so that children come after their parent; cell 0 contains all pairs. The tests of all axis regions are
+merged into one table of nodes whose exits are cells:
 
     cell 0: |a - a'| <= 1 ?            node 0: |a - a'| <= 1 ?  yes: node 1   no: cell 2
       inside  cell 1: a + a' <= 3 ?    node 1: a + a' <= 3 ?    yes: cell 3   no: cell 4
@@ -9,7 +9,7 @@ are merged into one table of nodes that ends in cells:
         outside cell 4
       outside cell 2
 
-Where a cell is split by another kind of region, the walk stops there and the region itself is asked.
+If a cell is split by a region of another kind, routing stops at that cell and the region itself is evaluated.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from simtree.metrics import Roc
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, ranges
 
-# Beyond this depth different cells get the same score in float64.
+# Beyond this depth, distinct cells would get the same score in float64.
 MAX_DEPTH = 52
-# Larger numbers in a model file are taken for damage.
+# Larger numbers in a model file are treated as corruption.
 MAX_TREES = 1 << 16
 MAX_REGIONS = 1 << 20
-# Gains follow from counts, up to rounding.
+# Tolerance for gains in a model file, which must agree with the counts up to rounding.
 ROUNDING = 1e-9
 
 
 class Cells(NamedTuple):
-    """Cells of a tree, one entry each. Counts are the truth; rates are derived from them."""
+    """Statistics of the cells of a tree, one entry per cell. Rates are derived from the integer counts."""
 
     depth: NDArray[np.int32]
     rank: NDArray[np.int64]
-    """Position among the 2^depth cells of its depth; 0 is the most similar."""
+    """Rank among the 2^depth possible cells of the same depth; 0 is the most similar."""
     parent: NDArray[np.int32]
     inside: NDArray[np.int32]
-    """The more similar child, or -1 for a terminal cell."""
+    """More similar child, or -1 for a terminal cell."""
     outside: NDArray[np.int32]
+    """Less similar child, or -1 for a terminal cell."""
     n_same: NDArray[np.int64]
     n_different: NDArray[np.int64]
     gain: NDArray[np.float64]
-    """Twice the area that splitting the cell added under the ROC curve; 0 for a terminal cell."""
+    """Twice the area that the split of the cell adds under the ROC curve; 0 for a terminal cell."""
     entry: NDArray[np.int32]
-    """First node of the cell's own axis region, or -1."""
+    """First node of the axis region that splits the cell, or -1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +64,19 @@ class RankTree:
     Parameters
     ----------
     pair_map : CoordinateSet
-        The coordinates that nodes test.
+        Coordinates that the nodes test.
     max_depth : int
-        The depth D of the score scale: a terminal cell (j, k) has the score 2^D (1 - k / 2^j).
+        Depth D of the score scale: the terminal cell of depth j and rank k has the score 2^D (1 - k / 2^j).
     cells : Cells
         Statistics of the cells.
     nodes : Nodes
         Tests of all axis regions; exits are cells.
     coordinate : ndarray of shape (n_nodes,)
-        The coordinate that each node tests, as a number of ``pair_map``.
+        Coordinate that each node tests, as an index into ``pair_map``.
     decrease : ndarray of shape (n_nodes,)
         Impurity decrease of each test.
     regions : mapping from cell to Region
-        The regions of another kind than axis.
+        Regions of other kinds than axis, by the cell they split.
     """
 
     pair_map: CoordinateSet
@@ -88,10 +89,10 @@ class RankTree:
 
     @staticmethod
     def _get_state(trees: Sequence[RankTree]) -> dict[str, Any]:
-        """Return what a model file holds of trees with the same coordinates: one array for each column, tree after tree.
+        """Return the state of trees with the same coordinates for a model file: each column of all trees as one array.
 
-        What follows from other entries (depths, ranks, parents, where the tests of a cell end) is not written, so that it
-        cannot contradict them.
+        Derived entries (depths, ranks, parents, exits of the tests of a cell) are not written, so that a file cannot
+        contradict itself.
         """
         n_regions = sum(len(tree.regions) for tree in trees)
         if len(trees) > MAX_TREES or n_regions > MAX_REGIONS:
@@ -115,11 +116,11 @@ class RankTree:
 
     @classmethod
     def _from_state(cls, fields: Fields) -> list[RankTree]:
-        """Return the trees of a model file."""
+        """Return the trees read from a model file."""
         pair_map = CoordinateSet._from_state(fields.part("coordinates"))
         n_cells = fields.lengths("n_cells", None, low=1)
         if not 0 < len(n_cells) <= MAX_TREES:
-            raise fields.fail("n_cells", f"must have an entry for each tree, of which there are at most {MAX_TREES:,}")
+            raise fields.fail("n_cells", f"must have one entry per tree, for at most {MAX_TREES:,} trees")
         max_depth = fields.array("max_depth", "int64", n_cells.shape, low=1, high=MAX_DEPTH)
         part, total = fields.part("cells"), int(n_cells.sum())
         inside = part.array("inside", "int32", (total,), low=-1)
@@ -138,7 +139,7 @@ class RankTree:
             regions = others[number]
             by_region = (cells.inside >= 0) & (n_tests[own] == 0)
             if ((n_tests[own] > 0) & (cells.inside < 0)).any() or list(regions) != np.flatnonzero(by_region).tolist():
-                raise fields.fail("regions", "must have one region for each cell that is split, and no other")
+                raise fields.fail("regions", "must have exactly one region for each cell that is split")
             of_tree = tests.between(int(first_tests[start]), int(first_tests[stop]))
             trees.append(joined_tree(pair_map, int(max_depth[number]), cells, n_tests[own], of_tree, regions))
         return trees
@@ -150,13 +151,13 @@ class RankTree:
 
     @cached_property
     def leaves(self) -> NDArray[np.int64]:
-        """Terminal cells from the most to the least similar."""
+        """Terminal cells, from the most to the least similar."""
         terminal = np.flatnonzero(self.cells.inside < 0)
         return terminal[np.argsort(-self.scores[terminal], kind="stable")]
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
-        """Score 2^D (1 - k / 2^j) of each cell (j, k); exact in float64 for D <= 52."""
+        """Score 2^D (1 - k / 2^j) of each cell of depth j and rank k; exact in float64 for D <= 52."""
         below = np.ldexp(self.cells.rank.astype(np.float64), self.max_depth - self.cells.depth)
         return np.asarray(2.0**self.max_depth - below, dtype=np.float64)
 
@@ -172,10 +173,10 @@ class RankTree:
 
     @cached_property
     def llr(self) -> NDArray[np.float64]:
-        """Smoothed log-likelihood ratio of each cell: the evidence, over-confident, that a pair in it is a same pair.
+        """Smoothed log-likelihood ratio of each cell, overconfident until it is calibrated.
 
-        log((n+ + 1/2) / (N+ + 1/2)) - log((n- + h) / (N- + h)) with h = N- / (2 N+), n the counts of the cell and N of the
-        tree: half a same pair more, and as large a share of the different pairs.
+        It is log((n+ + 1/2) / (N+ + 1/2)) - log((n- + h) / (N- + h)) with h = N- / (2 N+), where n are the counts of the cell
+        and N those of the tree: half a same pair is added, and the same share of the different pairs.
         """
         same, different = self.cells.n_same, self.cells.n_different
         half = 0.5 * different[0] / same[0]
@@ -185,33 +186,41 @@ class RankTree:
 
     @cached_property
     def mean_ranks(self) -> NDArray[np.float64]:
-        """Share of pairs (both kinds weighing the same) that are less similar than each cell, half of its own included."""
+        """Share of pairs less similar than each cell plus half its own, where same and different pairs weigh equally."""
         fpr, tpr = self.cell_bounds()
         return 1.0 - 0.5 * (fpr + 0.5 * self.fpr_mass + tpr + 0.5 * self.tpr_mass)
 
     @property
     def fpr_knots(self) -> NDArray[np.float64]:
-        """False positive rate before the first and after each terminal cell, from the most similar on (the paper's alpha)."""
+        """False positive rate before the first and after each terminal cell, in order of similarity (the paper's alpha)."""
         return self._cumulated(self.cells.n_different)
 
     @property
     def tpr_knots(self) -> NDArray[np.float64]:
-        """True positive rate before the first and after each terminal cell, from the most similar on (the paper's beta)."""
+        """True positive rate before the first and after each terminal cell, in order of similarity (the paper's beta)."""
         return self._cumulated(self.cells.n_same)
 
     @property
     def roc(self) -> Roc:
-        """The ROC curve of the scores on the training pairs, with the scores as thresholds."""
+        """ROC curve on the training pairs, with the scores as thresholds."""
         return Roc(self.fpr_knots, self.tpr_knots, np.concatenate([[np.inf], self.scores[self.leaves]]))
 
     @cached_property
     def node_cell(self) -> NDArray[np.int64]:
-        """The cell that each node helps to split."""
+        """Cell that each node belongs to."""
         owners = np.flatnonzero(self.cells.entry >= 0)
         return np.repeat(owners, np.diff(np.append(self.cells.entry[owners], len(self.nodes.kind))))
 
     def cell_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """FPR and TPR at which each cell begins: the masses of all that is more similar than the cell."""
+        """Return the FPR and TPR at which each cell begins: the shares of pairs that are more similar than the cell.
+
+        Returns
+        -------
+        fpr : ndarray of shape (n_cells,)
+            False positive rate at the start of each cell.
+        tpr : ndarray of shape (n_cells,)
+            True positive rate at the start of each cell.
+        """
         fpr, tpr = np.zeros(self.n_cells), np.zeros(self.n_cells)
         for cell in np.flatnonzero(self.cells.inside >= 0):
             inside, outside = self.cells.inside[cell], self.cells.outside[cell]
@@ -221,32 +230,74 @@ class RankTree:
         return fpr, tpr
 
     def apply(self, pairs: SamplePairs) -> NDArray[np.int32]:
-        """The terminal cell of each pair."""
+        """Return the terminal cell of each pair.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Cell numbers.
+        """
         cell = np.zeros(pairs.n_pairs, dtype=np.int32)
         pairs = self.pair_map.complete(pairs)
-        self._walk(pairs, 0, cell)
+        self._route(pairs, 0, cell)
         for split, region in self.regions.items():  # parents come before their children
             rows = np.flatnonzero(cell == split)
             inside = region.contains(self.pair_map, pairs.take(rows))
             for child, chosen in ((self.cells.inside[split], rows[inside]), (self.cells.outside[split], rows[~inside])):
                 reached = np.full(len(chosen), child, dtype=np.int32)
-                self._walk(pairs.take(chosen), child, reached)
+                self._route(pairs.take(chosen), child, reached)
                 cell[chosen] = reached
         return cell
 
     def score(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        """Score of each pair."""
+        """Return the score of each pair.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores of the terminal cells.
+        """
         return self.scores[self.apply(pairs)]
 
     def add_values(self, pairs: SamplePairs, values: NDArray[np.float64], total: NDArray[np.float64]) -> None:
-        """Add to ``total`` of each pair the value of its terminal cell."""
+        """Add the value of the terminal cell of each pair to ``total``, in place.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs with their samples.
+        values : ndarray of shape (n_cells,)
+            Value of each cell.
+        total : ndarray of shape (n_pairs,)
+            Sum to add to.
+        """
         if self.regions or self.cells.entry[0] < 0:
             total += values[self.apply(pairs)]
         else:
             add_exit_values(*self.pair_map.complete(pairs), self.nodes, values, total)
 
     def region(self, cell: int) -> Region:
-        """The region that splits a cell."""
+        """Return the region that splits a cell.
+
+        Parameters
+        ----------
+        cell : int
+            Number of a cell that is not terminal.
+
+        Returns
+        -------
+        Region
+        """
         if cell in self.regions:
             return self.regions[cell]
         start, stop = np.searchsorted(self.node_cell, [cell, cell + 1]).tolist()
@@ -259,7 +310,15 @@ class RankTree:
         return AxisRegion(self.coordinate[tests], self.nodes.threshold[tests], if_le, if_gt, self.decrease[tests])
 
     def feature_gains(self) -> NDArray[np.float64]:
-        """AUC gain by feature: the gain of each cell, shared among the coordinates that split it."""
+        """Return the AUC gain of each feature.
+
+        The gain of a cell is divided among the coordinates that split it in proportion to their impurity decrease.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Gains; their sum is the gain of all splits.
+        """
         decrease_of_cell = np.bincount(self.node_cell, weights=self.decrease, minlength=self.n_cells)
         gain = self.cells.gain[self.node_cell] * self.decrease / decrease_of_cell[self.node_cell]
         by_coordinate = np.bincount(self.coordinate, weights=gain, minlength=len(self.pair_map)).astype(np.float64)
@@ -272,20 +331,20 @@ class RankTree:
         return np.asarray(np.concatenate([[0], np.cumsum(counts[self.leaves])]) / counts[0], dtype=np.float64)
 
     def _target(self, cell: int) -> int:
-        """Where a walk that enters the cell goes on: a node, or the cell as an exit."""
+        """Return where routing continues from a cell: its first node, or the cell itself as an exit."""
         entry = int(self.cells.entry[cell])
         return entry if entry >= 0 else -1 - cell
 
-    def _walk(self, pairs: SamplePairs, start: int, cell: NDArray[np.int32]) -> None:
-        """Walk pairs that lie in cell ``start`` as far as axis regions lead; OUT ``cell``."""
+    def _route(self, pairs: SamplePairs, start: int, cell: NDArray[np.int32]) -> None:
+        """Route pairs that lie in cell ``start`` through axis regions, writing the cells they reach to ``cell``."""
         entry = int(self.cells.entry[start])
         if entry >= 0 and pairs.n_pairs:
             route_pairs(*pairs, self.nodes, entry, cell)
 
 
 @dataclass
-class _Growing:
-    """A cell while its tree is grown."""
+class _GrowingCell:
+    """A cell of a tree that is being grown."""
 
     depth: int
     rank: int
@@ -299,28 +358,28 @@ class _Growing:
 
 
 class TreeBuilder:
-    """Collects the cells of a tree and freezes them into a `RankTree`."""
+    """Collect the cells of a tree and freeze them into a `RankTree`."""
 
     def __init__(self, pair_map: CoordinateSet, max_depth: int, n_same: int, n_different: int) -> None:
         self.pair_map = pair_map
         self.max_depth = max_depth
-        self._cells = [_Growing(0, 0, -1, n_same, n_different)]
+        self._cells = [_GrowingCell(0, 0, -1, n_same, n_different)]
 
     def split(self, cell: int, region: Region, n_same_inside: int, n_different_inside: int) -> tuple[int, int]:
-        """Split a cell by a region that holds so many of its pairs; return the numbers of its two children."""
+        """Split a cell by a region, given the number of same and different pairs inside; return the numbers of its children."""
         parent = self._cells[cell]
         n_same, n_different = parent.n_same - n_same_inside, parent.n_different - n_different_inside
         parent.region = region
-        # (fpr of the cell) (tpr of the inside) - (tpr of the cell) (fpr of the inside), from whole numbers.
+        # fpr(cell) * tpr(inside) - tpr(cell) * fpr(inside), computed from integers.
         total = self._cells[0].n_same * self._cells[0].n_different
         parent.gain = (parent.n_different * n_same_inside - parent.n_same * n_different_inside) / total
         parent.inside, parent.outside = len(self._cells), len(self._cells) + 1
-        self._cells.append(_Growing(parent.depth + 1, 2 * parent.rank, cell, n_same_inside, n_different_inside))
-        self._cells.append(_Growing(parent.depth + 1, 2 * parent.rank + 1, cell, n_same, n_different))
+        self._cells.append(_GrowingCell(parent.depth + 1, 2 * parent.rank, cell, n_same_inside, n_different_inside))
+        self._cells.append(_GrowingCell(parent.depth + 1, 2 * parent.rank + 1, cell, n_same, n_different))
         return parent.inside, parent.outside
 
     def freeze(self) -> RankTree:
-        """The finished tree."""
+        """Return the finished tree."""
 
         def column(name: str, dtype: type) -> NDArray[Any]:
             return np.array([getattr(cell, name) for cell in self._cells], dtype=dtype)
@@ -357,12 +416,12 @@ class TreeBuilder:
 
 
 def entries(n_tests: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The first node of each cell that has so many tests; -1 where there is none."""
+    """Return the first node of each cell, given the number of tests per cell; -1 for cells without tests."""
     return np.where(n_tests > 0, np.cumsum(n_tests) - n_tests, -1).astype(np.int32)
 
 
 def _targets(entry: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Where a walk that enters each cell goes on: a node, or the cell as an exit."""
+    """Return where routing continues from each cell: its first node, or the cell itself as an exit."""
     return np.where(entry >= 0, entry, -1 - np.arange(len(entry), dtype=np.int32))
 
 
@@ -374,7 +433,7 @@ def joined_tree(
     tests: AxisRegion,
     others: Mapping[int, Region],
 ) -> RankTree:
-    """A tree whose axis regions are given one after the other: so many tests of each cell, whose ends become its children."""
+    """Return a tree from the concatenated tests of its axis regions, whose exits become the children of each cell."""
     target = _targets(cells.entry)
     owner = np.repeat(np.arange(len(n_tests)), n_tests)
 
@@ -388,7 +447,7 @@ def joined_tree(
 
 
 def separate_tests(tree: RankTree) -> tuple[NDArray[np.int64], AxisRegion]:
-    """What `joined_tree` was given: how many tests each cell has, and the tests with successors as in their own region."""
+    """Invert `joined_tree`: return the number of tests per cell, and the tests with successors local to their region."""
     cells, owner = tree.cells, tree.node_cell
     target = _targets(cells.entry)
 
@@ -410,12 +469,12 @@ def _cells_from_state(
     gain: NDArray[np.float64],
     n_tests: NDArray[np.int64],
 ) -> Cells:
-    """The cells of one tree, if each but the first is the child of one before it, and children partition their parent."""
+    """Return the cells of one tree after checking that they form a tree whose children partition their parent."""
     n = len(inside)
     split = np.flatnonzero(inside >= 0)
     children = inside[split]
     if n % 2 == 0 or not np.array_equal(np.sort(children), np.arange(1, n, 2)) or (children <= split).any():
-        raise fields.fail("inside", "must make each cell but the first the child of one cell before it")
+        raise fields.fail("inside", "must make each cell except the first the child of exactly one preceding cell")
     outside = np.where(inside >= 0, inside + 1, -1).astype(np.int32)
     parent = np.full(n, -1, dtype=np.int32)
     parent[children], parent[children + 1] = split, split
@@ -429,24 +488,24 @@ def _cells_from_state(
         level = np.concatenate([inside[level], outside[level]]).astype(np.int64)
     for name, counts in (("n_same", n_same), ("n_different", n_different)):
         if counts[0] < 1 or not np.array_equal(counts[children] + counts[children + 1], counts[split]):
-            raise fields.fail(name, "must be positive for a tree, and for a cell the sum of its children's")
+            raise fields.fail(name, "must be positive for the root, and for each split cell the sum over its children")
     fpr, tpr = n_different / n_different[0], n_same / n_same[0]
     expected = np.zeros(n)
     expected[split] = fpr[split] * tpr[children] - tpr[split] * fpr[children]
     if np.abs(gain - expected).max() > ROUNDING:
-        raise fields.fail("gain", "must be what the counts of a cell and its children make it")
+        raise fields.fail("gain", "must agree with the counts of each cell and its children")
     return Cells(depth, rank, parent, inside, outside, n_same, n_different, gain, entries(n_tests))
 
 
 def _regions_state(trees: Sequence[RankTree]) -> dict[str, Any]:
-    """Return the regions of another kind than axis, kind by kind, with the tree and cell of each."""
+    """Return the state of all regions that are not axis regions, by kind, with the tree and cell of each."""
     placed = [(number, cell, region) for number, tree in enumerate(trees) for cell, region in tree.regions.items()]
     found: dict[str, Any] = {}
     for kind in sorted({region.kind for _, _, region in placed}):
         if kind not in _region_classes():
             raise TypeError(
-                "a tree grown with ClassifierSplitter cannot be saved: it holds fitted classifiers, which a file of data alone "
-                "cannot; use another splitter, or pickle the model where you trust whoever can write the file."
+                "a tree grown with ClassifierSplitter cannot be saved: it contains fitted classifiers, but a model file holds "
+                "data only; use another splitter, or pickle the model if you trust everyone who can write the file."
             )
         of_kind = [entry for entry in placed if entry[2].kind == kind]
         place = {"tree": [tree for tree, _, _ in of_kind], "cell": [cell for _, cell, _ in of_kind]}
@@ -456,12 +515,12 @@ def _regions_state(trees: Sequence[RankTree]) -> dict[str, Any]:
 
 
 def _region_classes() -> dict[str, Any]:
-    """Return the classes of regions that a model file can hold, by kind."""
+    """Return the region classes that a model file can hold, by kind."""
     return {get_class(REGION, name).kind: get_class(REGION, name) for name in known_names(REGION)}
 
 
 def _regions_from_state(fields: Fields, pair_map: CoordinateSet, n_cells: NDArray[np.int64]) -> list[dict[int, Region]]:
-    """For each tree its regions by cell, parents before children."""
+    """Return the regions of each tree by cell, parents before children."""
     found: dict[tuple[int, int], Region] = {}
     for kind, cls in _region_classes().items():
         if not fields.has(kind):
@@ -470,10 +529,10 @@ def _regions_from_state(fields: Fields, pair_map: CoordinateSet, n_cells: NDArra
         tree = part.array("tree", "int64", (None,), low=0, high=len(n_cells) - 1)
         cell = part.array("cell", "int64", tree.shape, low=0)
         if not 0 < len(tree) <= MAX_REGIONS or (cell >= n_cells[tree]).any():
-            raise part.fail("cell", f"must be the numbers of cells that there are, at most {MAX_REGIONS:,}")
+            raise part.fail("cell", f"must contain numbers of existing cells, at most {MAX_REGIONS:,} of them")
         places = list(zip(tree.tolist(), cell.tolist(), strict=True))
         if len(set(places)) < len(places) or not found.keys().isdisjoint(places):
-            raise part.fail("cell", "must not name a cell twice")
+            raise part.fail("cell", "must not contain a cell twice")
         found.update(zip(places, cls._from_state(part, len(places), pair_map), strict=True))
     regions: list[dict[int, Region]] = [{} for _ in n_cells]
     for tree_number, cell_number in sorted(found):

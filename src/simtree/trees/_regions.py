@@ -1,6 +1,6 @@
-"""Symmetric regions of pairs: what a splitter returns.
+"""Symmetric regions of pairs, as returned by splitters.
 
-One type a kind: ``axis``, ``linear``, ``oblique``, ``quadratic``, ``opaque``.
+There is one class per kind: ``axis``, ``linear``, ``oblique``, ``quadratic`` and ``opaque``.
 """
 
 from __future__ import annotations
@@ -23,34 +23,60 @@ from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, occu
 
 __all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "ObliqueRegion", "OpaqueRegion", "QuadraticRegion", "Region"]
 
-# Pairs whose coordinates are made into a matrix at one time.
+# Number of pairs whose coordinates are held as a matrix at a time.
 CHUNK = 50_000
-# The columns of a quadratic region that have one entry per feature.
+# Arrays of a quadratic region with one entry per feature.
 BY_FEATURE = ("centre", "linear", "own", "cross", "shares")
 
 
 class Region(Protocol):
-    """A set of pairs that holds a pair whichever of its two points comes first."""
+    """A symmetric set of pairs: membership does not depend on the order of the two samples."""
 
     @property
     def kind(self) -> str:
-        """``axis``, ``linear``, ``oblique``, ``quadratic`` or ``opaque``."""
+        """Kind of the region: ``axis``, ``linear``, ``oblique``, ``quadratic`` or ``opaque``."""
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """How much each feature had to do with the split: shares that sum to one."""
+        """Return the share of each feature in the split.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Shares that sum to one.
+        """
 
 
 @dataclass(frozen=True)
 class AxisRegion:
-    """Tests of single coordinates, each leading to a later test, to `INSIDE` or to `OUTSIDE`; test 0 is the first.
+    """Pairs selected by tests of single coordinates, such as those of a classification tree.
+
+    Each test leads to a later test, to `INSIDE` or to `OUTSIDE`; evaluation starts at test 0.
 
     Parameters
     ----------
     coordinate, threshold, if_le, if_gt : ndarrays of shape (n_tests,)
-        Test t goes on to ``if_le[t]`` when coordinate ``coordinate[t]`` is at most ``threshold[t]``, otherwise to ``if_gt[t]``.
+        Test t continues at ``if_le[t]`` if coordinate ``coordinate[t]`` is at most ``threshold[t]``, otherwise at
+        ``if_gt[t]``.
     decrease : ndarray of shape (n_tests,)
         Impurity decrease of each test.
     """
@@ -63,7 +89,19 @@ class AxisRegion:
     kind: ClassVar[str] = "axis"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
         nodes = Nodes(
             pair_map.kind_codes[self.coordinate], pair_map.columns[self.coordinate], self.threshold, self.if_le, self.if_gt
         )
@@ -72,13 +110,24 @@ class AxisRegion:
         return np.equal(exits, -1 - INSIDE)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """Impurity decrease of the tests of each feature, as a share of the whole."""
+        """Return the share of each feature in the total impurity decrease of the tests.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Shares that sum to one.
+        """
         total = np.bincount(self.coordinate, weights=self.decrease, minlength=len(pair_map))
         return pair_map.by_feature(total / total.sum())
 
     @staticmethod
     def _get_state(regions: Sequence[AxisRegion]) -> dict[str, Any]:
-        """Return the tests of regions, one region after the other; successors are numbers within their region."""
+        """Return the concatenated tests of regions; successors are numbered within their region."""
         types = {"coordinate": np.int32, "threshold": np.float64, "if_le": np.int32, "if_gt": np.int32, "decrease": np.float64}
         return {
             name: np.concatenate([np.empty(0, dtype=dtype), *(getattr(region, name) for region in regions)]).astype(dtype)
@@ -87,40 +136,57 @@ class AxisRegion:
 
     @classmethod
     def _from_state(cls, fields: Fields, n_tests: NDArray[np.int64], n_coordinates: int | NDArray[np.int64]) -> AxisRegion:
-        """Return the tests of regions that have so many of them each, joined; `between` takes them apart.
+        """Return the concatenated tests of regions, given the number of tests per region; `between` separates them.
 
-        A test leads to a later one of its region, or out of it.
+        Each test must lead to a later one of the same region, or out of it.
         """
         coordinate = fields.array("coordinate", "int32", (None,), low=0)
         n = len(coordinate)
         if int(n_tests.sum()) != n:
             raise fields.fail("coordinate", f"must have {int(n_tests.sum()):,} entries, not {n:,}")
         owner = np.repeat(np.arange(len(n_tests)), n_tests)
-        most = n_coordinates if isinstance(n_coordinates, int) else n_coordinates[owner]
-        if (coordinate >= most).any():
-            raise fields.fail("coordinate", "must be the numbers of coordinates that there are")
+        limit = n_coordinates if isinstance(n_coordinates, int) else n_coordinates[owner]
+        if (coordinate >= limit).any():
+            raise fields.fail("coordinate", "must contain indices of existing coordinates")
         threshold, decrease = (fields.array(name, "float64", (n,)) for name in ("threshold", "decrease"))
         number = np.arange(n) - (np.cumsum(n_tests) - n_tests)[owner]
         successors = []
         for name in ("if_le", "if_gt"):
             successor = fields.array(name, "int32", (n,), low=min(INSIDE, OUTSIDE))
             if (((successor >= 0) & (successor <= number)) | (successor >= n_tests[owner])).any():
-                raise fields.fail(name, "must lead from each test to a later one of the same cell, or to an end")
+                raise fields.fail(name, "must lead from each test to a later one of the same cell, or to an exit")
             successors.append(successor)
         if_le, if_gt = successors
         return cls(coordinate, threshold, if_le, if_gt, decrease)
 
     def between(self, start: int, stop: int) -> AxisRegion:
-        """Return some of the tests."""
+        """Return the tests from ``start`` to ``stop``.
+
+        Parameters
+        ----------
+        start, stop : int
+            Range of tests.
+
+        Returns
+        -------
+        AxisRegion
+        """
         return AxisRegion(*(column[start:stop] for column in vars(self).values()))
 
 
 @register(REGION)
 @dataclass(frozen=True)
 class LinearRegion:
-    """Pairs whose weighted sum of plain coordinates, plus an intercept, is at least zero.
+    """Pairs for which a weighted sum of coordinates plus an intercept is at least zero.
 
-    ``weights`` apply to the plain (unscaled) coordinates. ``shares`` says how much each coordinate matters.
+    Parameters
+    ----------
+    weights : ndarray of shape (n_coordinates,)
+        Weights of the plain (unscaled) coordinates.
+    intercept : float
+        Constant added to the sum.
+    shares : ndarray of shape (n_coordinates,)
+        Share of each coordinate in the split, for feature importances.
     """
 
     weights: NDArray[np.float64]
@@ -129,18 +195,41 @@ class LinearRegion:
     kind: ClassVar[str] = "linear"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
         values = np.empty(pairs.n_pairs)
         linear_values(*pair_map.complete(pairs), pair_map.kind_codes, pair_map.columns, self.weights, self.intercept, values)
         return values >= 0.0
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """The shares of coordinates given by the splitter, by feature."""
+        """Return the share of each feature, from the shares of the coordinates.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Shares that sum to one.
+        """
         return pair_map.by_feature(self.shares)
 
     @staticmethod
     def _get_state(regions: Sequence[LinearRegion]) -> dict[str, Any]:
-        """Return the columns of regions, one row per region."""
+        """Return the state of regions, one row per region."""
         return {
             "weights": np.array([region.weights for region in regions]),
             "intercept": np.array([region.intercept for region in regions]),
@@ -158,13 +247,13 @@ class LinearRegion:
 @register(REGION)
 @dataclass(frozen=True)
 class ObliqueRegion:
-    """Tests as those of an axis region, also of oblique coordinates along directions of the region's own.
+    """Pairs selected by tests as in an axis region, also of oblique coordinates along the region's own directions.
 
     Parameters
     ----------
     tests : AxisRegion
-        The tests. With n the number of coordinates of a pair, coordinate n + k is ``|w·(x - x')|`` of direction k, and after
-        all of these come the w·(x + x').
+        The tests. If a pair has n coordinates, coordinate n + k is ``|w·(x - x')|`` for direction k; these are followed by
+        w·(x + x') for each direction.
     directions : ndarray of shape (n_directions, n_features)
         The directions w.
     """
@@ -174,12 +263,24 @@ class ObliqueRegion:
     kind: ClassVar[str] = "oblique"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
         pairs = pair_map.complete(pairs)
         A, first = _with_products(pairs.A, pairs.first, self.directions)
         B, second = _with_products(pairs.B, pairs.second, self.directions)
         own = CoordinateSet((OBLIQUE,), pair_map.n_features, self.directions)
-        # Products with the directions come behind all columns of the points.
+        # Products with the directions follow all columns of the samples.
         kinds = np.append(pair_map.kind_codes, own.kind_codes)
         columns = np.append(pair_map.columns, own.columns - own.n_features + pair_map.n_columns)
         tests = self.tests
@@ -189,7 +290,18 @@ class ObliqueRegion:
         return np.equal(exits, -1 - INSIDE)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """Impurity decrease of the tests of each feature, as a share of the whole; by ``|w|`` for a direction w."""
+        """Return the share of each feature in the total impurity decrease of the tests; by ``|w|`` for a direction w.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Shares that sum to one.
+        """
         n = len(pair_map)
         own = CoordinateSet((OBLIQUE,), pair_map.n_features, self.directions)
         total = (
@@ -199,7 +311,7 @@ class ObliqueRegion:
 
     @staticmethod
     def _get_state(regions: Sequence[ObliqueRegion]) -> dict[str, Any]:
-        """Return the tests and directions of regions, one region after the other."""
+        """Return the concatenated tests and directions of regions."""
         return {
             "n_tests": np.array([len(region.tests.coordinate) for region in regions], dtype=np.int64),
             "n_directions": np.array([len(region.directions) for region in regions], dtype=np.int64),
@@ -212,7 +324,7 @@ class ObliqueRegion:
         """Yield ``n`` regions."""
         directions = fields.array("directions", "float64", (None, pair_map.n_features))
         if not np.abs(directions).max(axis=1).all():
-            raise fields.fail("directions", "must not hold a direction of zeros")
+            raise fields.fail("directions", "must not contain a zero vector")
         n_directions = fields.lengths("n_directions", n, len(directions), low=1)
         n_tests = fields.lengths("n_tests", n, low=1)
         tests = AxisRegion._from_state(fields.part("tests"), n_tests, len(pair_map) + 2 * n_directions)
@@ -225,26 +337,26 @@ class ObliqueRegion:
 @register(REGION)
 @dataclass(frozen=True)
 class QuadraticRegion:
-    """Pairs whose score, a quadratic function of their difference and of their sum, is at least a threshold.
+    """Pairs for which a quadratic function of their difference and their sum is at least a threshold.
 
-    Of each point only its distance from ``centre`` matters, y = x - centre. The score of a pair is
+    With y = x - centre for each sample x, the score of a pair is
 
         u(y) + u(y') + sum over k of cross[k] (E y)_k (E y')_k,   with   u(y) = l·y + sum over k of own[k] (F y)_k^2.
 
     Parameters
     ----------
-    features : ndarray of int
-        The features that are looked at; all else has as many columns as they are.
+    features : ndarray of int of shape (n,)
+        The features that are used.
     centre, linear : ndarrays of shape (n,)
-        The point from which points are measured, and l.
+        The centre, and the vector l.
     own_directions, own : ndarrays of shape (n, n) and (n,)
-        F, and the weights of its squares.
+        The matrix F, and the weights of the squares.
     cross_directions, cross : ndarrays of shape (n, n) and (n,)
-        E, and the weights of its products.
+        The matrix E, and the weights of the products.
     threshold : float
-        The least score of a pair in the region.
+        Minimum score of a pair in the region.
     shares : ndarray of shape (n,)
-        How much each of the features matters.
+        Share of each of the features in the split, for feature importances.
     """
 
     features: NDArray[np.int64]
@@ -259,25 +371,57 @@ class QuadraticRegion:
     kind: ClassVar[str] = "quadratic"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
         return self.scores(pairs) >= self.threshold
 
     def at(self, threshold: float) -> QuadraticRegion:
-        """The region of the same score with another threshold."""
+        """Return the region with the same score and another threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            Minimum score of a pair in the region.
+
+        Returns
+        -------
+        QuadraticRegion
+        """
         return replace(self, threshold=threshold)
 
     def scores(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        """The score of each pair."""
-        products_a, own_a, first = self._of_points(pairs.A, pairs.first)
-        products_b, own_b, second = self._of_points(pairs.B, pairs.second)
+        """Return the score of each pair.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        products_a, own_a, first = self._project(pairs.A, pairs.first)
+        products_b, own_b, second = self._project(pairs.B, pairs.second)
         values = np.empty(pairs.n_pairs)
         quadratic_values(products_a, products_b, own_a, own_b, first, second, self.cross, values)
         return values
 
-    def _of_points(
+    def _project(
         self, samples: NDArray[Any], rows: NDArray[np.int32]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
-        """E y and u(y) of the points that occur, and their new row numbers."""
+        """Return E y and u(y) for the samples that occur, and their new row numbers."""
         used, numbers = occurring(samples, rows)
         centred = used[:, self.features].astype(np.float64) - self.centre
         products, squares, own, line = (np.empty((len(used), n)) for n in (len(self.cross), len(self.own), 1, 1))
@@ -288,14 +432,25 @@ class QuadraticRegion:
         return products, (own + line)[:, 0], numbers
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """The shares given by the splitter."""
+        """Return the share of each feature, as given by the splitter.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Shares that sum to one.
+        """
         found = np.zeros(pair_map.n_features)
         found[self.features] = self.shares
         return found
 
     @staticmethod
     def _get_state(regions: Sequence[QuadraticRegion]) -> dict[str, Any]:
-        """Return the columns and matrices of regions, one region after the other."""
+        """Return the concatenated arrays of regions."""
         return {
             "n_features": np.array([len(region.features) for region in regions], dtype=np.int64),
             "features": np.concatenate([region.features for region in regions]).astype(np.int64),
@@ -327,14 +482,34 @@ class QuadraticRegion:
 
 @dataclass(frozen=True)
 class OpaqueRegion:
-    """Pairs that a fitted scikit-learn classifier of the user's calls same, from some of their (scaled) coordinates."""
+    """Pairs that a fitted scikit-learn classifier predicts to be same, from some of their (scaled) coordinates.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier
+        The fitted classifier.
+    coordinates : ndarray of int
+        Indices of the coordinates that it was fitted on.
+    """
 
     classifier: Any
     coordinates: NDArray[np.int64]
     kind: ClassVar[str] = "opaque"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
-        """Whether each pair lies in the region; a matrix of coordinates is made for some pairs at a time."""
+        """Return whether each pair lies in the region.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,)
+        """
         inside = np.empty(pairs.n_pairs, dtype=np.bool_)
         for start in range(0, pairs.n_pairs, CHUNK):
             rows = slice(start, start + CHUNK)
@@ -342,26 +517,49 @@ class OpaqueRegion:
         return inside
 
     def values(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.float64]:
-        """The matrix that the classifier sees."""
+        """Return the feature matrix of the classifier.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Coordinates of the tree.
+        pairs : SamplePairs
+            Pairs with their samples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_coordinates)
+        """
         return pair_map.values(pairs)[:, self.coordinates]
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
-        """A classifier of the user's does not say."""
+        """Raise an error: the shares of features in an arbitrary classifier are not known.
+
+        Parameters
+        ----------
+        pair_map : CoordinateSet
+            Not used.
+
+        Raises
+        ------
+        AttributeError
+            Always.
+        """
         raise AttributeError(
-            "feature_importances_ is not known for a tree grown with ClassifierSplitter; use another splitter, "
-            "or permute the columns of X and watch the score."
+            "feature_importances_ is not available for a tree grown with ClassifierSplitter; use another splitter, "
+            "or compute permutation importances from the score."
         )
 
 
 def _with_products(
     samples: NDArray[Any], rows: NDArray[np.int32], directions: NDArray[np.float64]
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The points that occur, with their products with the directions as last columns, and their new row numbers."""
+    """Return the samples that occur, with their products with the directions as last columns, and their new row numbers."""
     used, numbers = occurring(samples, rows)
     features = np.ascontiguousarray(used[:, : directions.shape[1]])
     return with_products(used, features, directions), numbers
 
 
 def ranges(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Return where parts of these lengths begin and end."""
+    """Return the start and stop of consecutive ranges of these lengths."""
     return pairwise([0, *np.cumsum(lengths).tolist()])
