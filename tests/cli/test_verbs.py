@@ -455,7 +455,7 @@ def test_scores_that_were_written_can_be_evaluated(folder, tmp_path, form, name)
 def test_scores_that_cannot_be_evaluated(folder, tmp_path):
     (tmp_path / "scores.txt").write_text("ann ann x 1.5\nann bob y high\n")
     assert (
-        "scores.txt, line 2: the score 'high' is no finite number"
+        "scores.txt, line 2: the score 'high' is not a finite number"
         in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
     )
     assert "there is no file" in run("evaluate", "--scores", tmp_path / "away.csv", code=1).stderr
@@ -717,7 +717,7 @@ def test_score_called_wrongly(folder, tmp_path):
     spaced = pd.read_csv(data).assign(person="a b")
     spaced.to_csv(tmp_path / "test.csv", index=False)
     done = run("score", model, pairs, tmp_path / "test.csv", *LABEL, "--format", "4column", code=1)
-    assert "claimed_id='a b', which cannot stand in a file whose columns are separated by blanks" in done.stderr
+    assert "claimed_id='a b', which is not allowed in a file whose columns are separated by whitespace" in done.stderr
 
 
 # --- explain

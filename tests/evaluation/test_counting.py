@@ -31,8 +31,8 @@ def counted_with(y, table, source=None, **options):
 @pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
 @pytest.mark.parametrize("digits", [1, 9])
 def test_blocks_count_what_a_list_counts(monkeypatch, few, chunk, digits):
-    monkeypatch.setattr(comparisons, "FEW", few)
-    monkeypatch.setattr(comparisons, "CHUNK", chunk)
+    monkeypatch.setattr(comparisons, "MAX_KEPT_SCORES", few)
+    monkeypatch.setattr(comparisons, "BLOCK_SIZE", chunk)
     y, table = problem(0, digits)
     pairs = PairSampler(y).all_pairs()
     scores = table[pairs.first, pairs.second]
@@ -59,7 +59,7 @@ def test_blocks_count_what_a_list_counts(monkeypatch, few, chunk, digits):
 @pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
 @pytest.mark.parametrize("digits", [0, 9])
 def test_searches_are_those_of_the_whole_matrix(monkeypatch, chunk, digits):
-    monkeypatch.setattr(comparisons, "CHUNK", chunk)
+    monkeypatch.setattr(comparisons, "BLOCK_SIZE", chunk)
     y, table = problem(1, digits)
     found = counted_with(y, table).searches
     for probe in range(len(y)):
@@ -70,7 +70,7 @@ def test_searches_are_those_of_the_whole_matrix(monkeypatch, chunk, digits):
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_given_pairs_are_counted_by_unit_in_any_order(monkeypatch, chunk):
-    monkeypatch.setattr(comparisons, "CHUNK", chunk)
+    monkeypatch.setattr(comparisons, "BLOCK_SIZE", chunk)
     y, table = problem(2)
     pairs = PairSampler(y).all_pairs()
     shuffled = pairs.take(np.random.default_rng(0).permutation(len(pairs)))
@@ -107,7 +107,7 @@ def test_an_equal_error_rate_between_two_same_scores(monkeypatch, seed):
     assert np.mean(scores[~same] >= eer(found.roc).threshold) == np.mean(scores[~same] >= eer(exact).threshold)
 
 
-def test_groups_are_counted_within():
+def test_pairs_within_subgroups_are_counted():
     y, table = problem(4)
     group = np.arange(len(y)) % 3
     pairs = PairSampler(y).all_pairs()
@@ -139,8 +139,8 @@ def test_a_sample_of_pairs():
 @pytest.mark.parametrize("few", [0, 1 << 22])
 @pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
 def test_pairs_that_share_a_value_are_not_counted(monkeypatch, few, chunk):
-    monkeypatch.setattr(comparisons, "FEW", few)
-    monkeypatch.setattr(comparisons, "CHUNK", chunk)
+    monkeypatch.setattr(comparisons, "MAX_KEPT_SCORES", few)
+    monkeypatch.setattr(comparisons, "BLOCK_SIZE", chunk)
     y, table = problem(0)
     sitting = np.random.default_rng(5).integers(0, 3, len(y))
     source = PairSampler(y, never_pair=sitting)

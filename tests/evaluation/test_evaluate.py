@@ -89,9 +89,9 @@ def test_memory_does_not_grow_with_the_number_of_pairs(tree, held_out, monkeypat
     """Blocks are scored one after the other: at no time are more pairs asked for than a block has."""
     asked = []
     score = SimilarityTree._map_blocks
-    monkeypatch.setattr(comparisons, "FEW", 0)
-    monkeypatch.setattr(comparisons, "PILOT", 100)
-    monkeypatch.setattr(comparisons, "CHUNK", 400)
+    monkeypatch.setattr(comparisons, "MAX_KEPT_SCORES", 0)
+    monkeypatch.setattr(comparisons, "N_PILOT", 100)
+    monkeypatch.setattr(comparisons, "BLOCK_SIZE", 400)
     monkeypatch.setattr(SimilarityTree, "_map_blocks", lambda self, block, n: asked.append(n) or score(self, block, n))
     whole = evaluate(tree, *held_out, n_pairs=None, n_bootstraps=10)
     largest = max(np.bincount(held_out[1])) * len(held_out[1])
@@ -100,7 +100,7 @@ def test_memory_does_not_grow_with_the_number_of_pairs(tree, held_out, monkeypat
     assert whole.auc.value == pytest.approx(tree.score(*held_out))
 
 
-def test_groups_at_one_threshold(tree, held_out):
+def test_subgroups_at_one_threshold(tree, held_out):
     X, y = held_out
     device = np.where(np.arange(len(y)) % 2, "phone", "pad")
     found = evaluate(tree, X, y, by=device, threshold=20.0, n_bootstraps=10)
@@ -116,13 +116,13 @@ def test_groups_at_one_threshold(tree, held_out):
     assert "within groups" in str(found)
 
 
-def test_subgroups_that_are_not_known(tree, held_out):
+def test_unknown_subgroups(tree, held_out):
     X, y = held_out
     with pytest.raises(ValueError, match=f"by holds {len(y)} missing labels"):
         evaluate(tree, X, y, by=[None] * len(y))
 
 
-def test_a_subgroup_without_pairs_of_a_kind(tree, held_out):
+def test_a_subgroup_without_same_or_different_pairs(tree, held_out):
     X, y = held_out
     alone = np.where(np.arange(len(y)) == 0, "alone", "others")
     found = {group.subgroup: group for group in evaluate(tree, X, y, by=alone, n_bootstraps=10).by}
@@ -197,7 +197,7 @@ def test_any_object_that_scores_pairs(held_out):
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
         ({"by": ["a"]}, ValueError, "by has shape"),
-        ({"fmr": 0.01}, TypeError, "fmr=0.01 is no list of rates"),
+        ({"fmr": 0.01}, TypeError, "fmr=0.01 is not a list of rates"),
     ],
 )
 def test_bad_options(tree, held_out, options, error, message):

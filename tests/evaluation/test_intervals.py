@@ -13,7 +13,7 @@ from identity_effects import Law
 from simtree.evaluation._intervals import (
     PairTally,
     UnitDraws,
-    least_sizes,
+    min_sizes,
     point_intervals,
     tally_pairs,
     upper_bound,
@@ -46,7 +46,7 @@ def figures(scores, pairs):
 
 @pytest.mark.parametrize("cells", [1, 40, 1 << 22])
 def test_a_tally_is_a_plain_sum_over_pairs_of_units(monkeypatch, rng, cells):
-    monkeypatch.setattr(intervals, "CELLS", cells)
+    monkeypatch.setattr(intervals, "BLOCK_ENTRIES", cells)
     u, v, scores = rng.integers(0, 6, 200), rng.integers(0, 6, 200), rng.integers(0, 5, 200).astype(float)
     place, thresholds = rng.random(200), np.array([4.0, 2.0, 0.5])
     draws = UnitDraws(6, 7, random_state=0)
@@ -55,7 +55,7 @@ def test_a_tally_is_a_plain_sum_over_pairs_of_units(monkeypatch, rng, cells):
     columns = np.column_stack([scores[:, None] >= thresholds, place])
     np.testing.assert_allclose(tally.totals, columns.sum(axis=0))
     np.testing.assert_allclose(tally.rates, columns.mean(axis=0))
-    times = draws.times
+    times = draws.counts
     weight = np.where(u == v, times[:, u], times[:, u] * times[:, v])
     np.testing.assert_allclose(tally.drawn[:, :-1], weight @ columns)
     np.testing.assert_allclose(tally.drawn[:, -1], weight.sum(axis=1))
@@ -66,7 +66,7 @@ def test_a_tally_is_a_plain_sum_over_pairs_of_units(monkeypatch, rng, cells):
     cell = {}
     for a, b, row in zip(np.minimum(u, v), np.maximum(u, v), residual, strict=True):
         cell[a, b] = cell.get((a, b), 0.0) + row
-    assert tally.n_cells == len(cell)
+    assert tally.n_unit_pairs == len(cell)
     np.testing.assert_allclose(own, sum(row**2 for (a, b), row in cell.items() if a != b), atol=1e-12)
 
 
@@ -137,8 +137,8 @@ def test_without_an_error_the_rule_of_three_on_pairs_of_identities():
     assert 0.8 < tpr[0, 0] < tpr[0, 1] == 1.0
 
 
-def test_least_sizes_look_at_looser_thresholds():
-    found = least_sizes(np.array([0.01, 0.02, 0.05, 0.5]), np.array([90.0, 50.0, 70.0, 10.0]), 0.05)
+def test_min_sizes_look_at_looser_thresholds():
+    found = min_sizes(np.array([0.01, 0.02, 0.05, 0.5]), np.array([90.0, 50.0, 70.0, 10.0]), 0.05)
     assert found.tolist() == [50.0, 50.0, 70.0, 10.0]
 
 
@@ -195,5 +195,5 @@ def test_the_figure_lies_inside():
 def test_too_few_points():
     with pytest.raises(ValueError, match="n_bootstraps=1 is out of range"):
         point_intervals([1.0, 2.0], [True, False], np.array([0, 1]), np.array([1, 2]), FPR, n_bootstraps=1)
-    with pytest.raises(ValueError, match="held no pair of each kind; give more identities"):
+    with pytest.raises(ValueError, match="fewer than 2 draws with both same and different pairs; give more identities"):
         point_intervals([1.0, 2.0], [True, False], np.array([0, 0]), np.array([0, 1]), FPR, n_bootstraps=2, random_state=3)

@@ -85,18 +85,18 @@ def test_columns_of_csv_are_found_by_name(tmp_path):
 WRONG = {
     "three columns": ("x", "# first\na a 1.0\n", r"x, line 2: 3 columns; a score file has 4 or 5"),
     "a column too many": ("x", "a a p 1\n\na a p 1 2\n", "x, line 3: 5 columns instead of 4"),
-    "no number": ("x", "a a p 1\na a p high\n", "x, line 2: the score 'high' is no finite number"),
-    "nan": ("x", "a m a p nan\n", "x, line 1: the score 'nan' is no finite number"),
+    "no number": ("x", "a a p 1\na a p high\n", "x, line 2: the score 'high' is not a finite number"),
+    "nan": ("x", "a m a p nan\n", "x, line 1: the score 'nan' is not a finite number"),
     "no header": ("x.csv", "a,a,p,1\n", "x.csv, line 1: the header"),
     "an empty CSV": ("x.csv", "", "x.csv, line 1: the header"),
-    "a column twice": ("x.csv", "claimed_id,real_id,probe_label,score,score\n", r"lacks \['score'\] once"),
+    "a column twice": ("x.csv", "claimed_id,real_id,probe_label,score,score\n", r"must have \['score'\] exactly once"),
     "a short line": (
         "x.csv",
         "claimed_id,real_id,probe_label,score\na,a,p,1\na,a,1\n",
         "x.csv, line 3: 3 columns instead of 4",
     ),
-    "a quote": ("x.csv", 'claimed_id,real_id,probe_label,score\na,a,"p"q,1\n', "x.csv, line 2: no CSV"),
-    "no number in CSV": ("x.csv", "claimed_id,real_id,probe_label,score\na,a,p,\n", "x.csv, line 2: the score '' is no"),
+    "a quote": ("x.csv", 'claimed_id,real_id,probe_label,score\na,a,"p"q,1\n', "x.csv, line 2: not valid CSV"),
+    "no number in CSV": ("x.csv", "claimed_id,real_id,probe_label,score\na,a,p,\n", "x.csv, line 2: the score '' is not"),
 }
 
 

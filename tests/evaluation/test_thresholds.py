@@ -103,7 +103,7 @@ def all_pairs_of(n_people):
 
 def test_a_target_that_every_threshold_exceeds():
     first, second, same = all_pairs_of(30)
-    with pytest.raises(ValueError, match=r"cannot be promised: at the strictest threshold the FPR is 1\. Give a higher"):
+    with pytest.raises(ValueError, match=r"cannot be guaranteed: at the strictest threshold the FPR is 1\. Give a higher"):
         chosen(np.zeros(len(first)), same, first, second, Goal(max_fpr=0.01))
 
 
@@ -111,7 +111,7 @@ def test_one_person_who_is_taken_for_many_makes_the_others_worth_little():
     first, second, same = all_pairs_of(30)
     scores = np.where(first == 0, 1.0, 0.0)  # one wolf matches all others: an FPR of 29 / 435
     with pytest.raises(
-        ValueError, match=r"cannot be promised: .* these 30 identities are worth \d+ .* at least \d+ identities"
+        ValueError, match=r"cannot be guaranteed: .* these 30 identities are worth \d+ .* at least \d+ identities"
     ):
         chosen(scores, same, first, second, Goal(max_fpr=0.1))
 
@@ -124,7 +124,7 @@ def test_one_person_who_is_taken_for_many_makes_the_others_worth_little():
         ({"max_fpr": None}, ValueError, "'max_tpr' needs max_fpr"),
         ({"confidence": 1.0}, ValueError, "confidence=1.0 is out of range"),
         ({"strategy": "max_tnr"}, ValueError, "'max_tnr' needs min_rate"),
-        ({"strategy": "accuracy", "min_rate": 0.5}, ValueError, "min_rate=0.5 has no meaning"),
+        ({"strategy": "accuracy", "min_rate": 0.5}, ValueError, "min_rate=0.5 has no effect"),
         ({"strategy": "f_beta", "beta": 0}, ValueError, "beta=0 is out of range"),
         ({"min_rate": "high"}, TypeError, "min_rate='high' is not a number"),
     ],

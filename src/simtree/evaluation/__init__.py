@@ -1,4 +1,4 @@
-"""Evaluation of scores: metrics with confidence intervals, thresholds with a guarantee, calibration, score files."""
+"""Evaluation of pair scores: metrics with confidence intervals, guaranteed thresholds, calibration and score files."""
 
 from simtree.evaluation._calibration import Calibration
 from simtree.evaluation._evaluate import (

@@ -1,4 +1,4 @@
-"""Scores as probabilities: an increasing function of the score, fitted on data that training has not seen."""
+"""Calibration of scores as log-likelihood ratios, by an increasing function that is fitted on held-out data."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, cllr, min_cllr, monotone_llr
 from simtree.pairs._sampling import IndexPairs
 
-# Folds of identities for the honest cost after calibration.
+# Folds of identities for the held-out cost after calibration.
 N_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """From scores to log-likelihood ratios: linear between knots, constant beyond them, never falling.
+    """Non-decreasing map from scores to log-likelihood ratios: linear between knots, constant beyond them.
 
     Parameters
     ----------
     knots, llr : array of shape (n_knots,)
         Scores, strictly increasing, and their natural log-likelihood ratios.
     cllr_before, cllr_after : float
-        Cost in bits of the scores read as log-likelihood ratios, and of those of calibrations fitted on other identities.
+        Cost (Cllr) in bits of the scores taken as log-likelihood ratios, and of calibrated scores, cross-validated by identity.
     cllr_least : float
-        What no increasing function can go below on these pairs.
+        Minimum cost over all increasing functions of the scores of these pairs.
     n_same, n_different : int
-        Numbers of pairs.
+        Numbers of same and different pairs.
 
     Examples
     --------
@@ -54,25 +54,49 @@ class Calibration:
         )
 
     def evidence(self, scores: FloatArray) -> FloatArray:
-        """Log-likelihood ratios of scores."""
+        """Return the log-likelihood ratio of each score.
+
+        Parameters
+        ----------
+        scores : ndarray
+            Scores of pairs.
+
+        Returns
+        -------
+        ndarray
+            Natural log-likelihood ratios, of the same shape.
+        """
         return np.asarray(np.interp(scores, self.knots, self.llr))
 
     def probability(self, scores: FloatArray, prior: float) -> FloatArray:
-        """Probability that a pair with this score is a same pair, if a share ``prior`` of all pairs is."""
+        """Return the probability that a pair with each score is a same pair.
+
+        Parameters
+        ----------
+        scores : ndarray
+            Scores of pairs.
+        prior : float
+            Proportion of same pairs among all pairs, in (0, 1).
+
+        Returns
+        -------
+        ndarray
+            Probabilities, of the same shape.
+        """
         log_odds = self.evidence(scores) + np.log(prior) - np.log1p(-prior)
         return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the calibration."""
+        """Return the fields that a model file stores."""
         return vars(self)
 
     @classmethod
     def _from_state(cls, fields: Fields) -> Calibration:
-        """Return the calibration of a model file."""
+        """Return the calibration that a model file stores."""
         knots = fields.array("knots", "float64", (None,))
         llr = fields.array("llr", "float64", knots.shape)
         if not len(knots) or (knots[1:] <= knots[:-1]).any() or (llr[1:] < llr[:-1]).any():
-            raise fields.fail("knots", "must rise, and llr must not fall")
+            raise fields.fail("knots", "must be strictly increasing, and llr non-decreasing")
         return cls(
             knots,
             llr,
@@ -84,43 +108,54 @@ class Calibration:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, arrays as lists."""
+        """Return the fields by name, with arrays as lists.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
+        """
         return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in vars(self).items()}
 
 
-def fit_calibration(scores: FloatArray, pairs: IndexPairs, units: Any, random_state: int = 0) -> Calibration:
-    """Fit on all pairs; the cost afterwards is that of fits on other units, on pairs of those left out.
+def fit_calibration(scores: FloatArray, pairs: IndexPairs, identities: Any, random_state: int = 0) -> Calibration:
+    """Fit a calibration on all pairs, and estimate its cost by cross-validation over identities.
 
     Parameters
     ----------
     scores : array of shape (n_pairs,)
+        Scores of the pairs.
     pairs : IndexPairs
-    units : array of shape (n_points,)
-        The identity of each point, from 0.
+        The pairs, and which of them are same pairs.
+    identities : array of shape (n_samples,)
+        Identity of each sample, numbered from 0.
     random_state : int, default=0
-        Seed of the folds.
+        Random seed of the folds.
 
     Returns
     -------
     Calibration
+        The calibration with its costs.
     """
-    n_units = int(units.max()) + 1
-    folds = np.random.default_rng(random_state).permutation(n_units)[units] % min(N_FOLDS, n_units)
+    n_identities = int(identities.max()) + 1
+    folds = np.random.default_rng(random_state).permutation(n_identities)[identities] % min(N_FOLDS, n_identities)
     first, second = folds[pairs.first], folds[pairs.second]
-    llr, judged = np.zeros(len(scores)), np.zeros(len(scores), dtype=np.bool_)
+    llr, held_out = np.zeros(len(scores)), np.zeros(len(scores), dtype=np.bool_)
     for fold in range(int(folds.max()) + 1):
         seen, left_out = (first != fold) & (second != fold), (first == fold) & (second == fold)
         if left_out.any() and 0 < np.count_nonzero(pairs.same[seen]) < np.count_nonzero(seen):
             llr[left_out] = np.interp(scores[left_out], *monotone_llr(scores[seen], pairs.same[seen]))
-            judged |= left_out
-    kinds = pairs.same[judged]
-    if not 0 < np.count_nonzero(kinds) < len(kinds):
-        raise ValueError(f"y has {n_units} identities; too few for folds with same and different pairs, give more identities.")
+            held_out |= left_out
+    is_same = pairs.same[held_out]
+    if not 0 < np.count_nonzero(is_same) < len(is_same):
+        raise ValueError(
+            f"y has {n_identities} identities, which are too few for folds with same and different pairs; give more identities."
+        )
     return Calibration(
         *monotone_llr(scores, pairs.same),
-        cllr_before=cllr(scores[judged], kinds),
-        cllr_after=cllr(llr[judged], kinds),
-        cllr_least=min_cllr(scores[judged], kinds),
+        cllr_before=cllr(scores[held_out], is_same),
+        cllr_after=cllr(llr[held_out], is_same),
+        cllr_least=min_cllr(scores[held_out], is_same),
         n_same=pairs.n_same,
         n_different=len(pairs) - pairs.n_same,
     )

@@ -1,9 +1,9 @@
-"""Counts of all comparisons of labelled points, in one pass and bounded memory: blocks of pairs are scored, counted, forgotten.
+"""Counting of all comparisons of labelled samples in one pass and bounded memory: pairs are scored and counted in blocks.
 
-A curve turns at the scores of same pairs only. So same pairs are scored first, and different pairs are then counted at and
-between their scores: the curve is exact without a list of all scores. Of more than `MAX_CURVE_EDGES` distinct scores some are
-left out; every count stays exact at the others. The equal error rate may lie between two of them, so different pairs are
-counted at their own scores near it.
+The true positive rate changes only at the scores of same pairs. So same pairs are scored first, and different pairs are then
+counted at and between their scores: the curve is exact without a list of all scores. If there are more than `MAX_CURVE_EDGES`
+distinct scores, some are left out; every count stays exact at the others. The equal error rate may lie between two of them, so
+near it different pairs are counted at their own scores.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold
 from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation
 from simtree.pairs._sampling import DifferentBlock, Index, IndexPairs, PairSource
 
-# Different pairs scored at a time; up to how many their scores are kept until all are there; how many are drawn otherwise to
-# choose the thresholds of intervals.
-CHUNK, FEW, PILOT = 1 << 20, 1 << 22, 1 << 18
+# Number of different pairs per block; maximum number of different pairs whose scores are all kept; number of pairs sampled
+# beforehand if there are more, to choose the thresholds of the intervals.
+BLOCK_SIZE, MAX_KEPT_SCORES, N_PILOT = 1 << 20, 1 << 22, 1 << 18
 MAX_CURVE_EDGES = 1 << 17
-# Distinct scores of different pairs near the equal error rate that are counted at.
+# Number of distinct scores of different pairs near the equal error rate at which pairs are counted.
 EDGES_AT_EER = 1 << 14
-N_BARS = 60
-# Comparisons made unless more are asked for, and which share of them are same pairs at most.
+N_BINS = 60
+# Default number of comparisons, and maximum proportion of same pairs among them.
 MAX_COMPARISONS, SAME_SHARE = 5_000_000, 0.2
 
 Codes = NDArray[np.int64]
@@ -35,12 +35,14 @@ Score = Callable[[Index, Index], FloatArray]
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of same and different pairs between edges of scores; scores beyond the ends count in the first and last bar.
+    """Histogram of the scores of same and different pairs; scores beyond the edges count in the first or last bin.
 
     Parameters
     ----------
-    edges : array of shape (n_bars + 1,)
-    same, different : array of shape (n_bars,)
+    edges : array of shape (n_bins + 1,)
+        Edges of the bins.
+    same, different : array of shape (n_bins,)
+        Numbers of pairs in each bin.
     """
 
     edges: FloatArray
@@ -50,24 +52,24 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Counted:
-    """What all comparisons showed.
+    """Results of counting all comparisons.
 
     Parameters
     ----------
     roc : Roc
-        The curve, with thresholds.
+        ROC curve, with thresholds.
     highest : float
-        The highest score.
+        Highest score.
     tallies : CurveTallies
-        Counts for intervals, at some thresholds.
+        Counts at some thresholds, for the intervals.
     histogram : Histogram
-        Bars of the scores.
+        Histogram of the scores.
     d_prime, cllr, min_cllr : float
-        As in `simtree.metrics`; `cllr` reads scores as log-likelihood ratios.
+        As in `simtree.metrics`; `cllr` takes scores as log-likelihood ratios.
     searches : Searches or None
-        Each point searched among all others; None unless all comparisons were made.
+        Result of searching each sample among all others; None unless all comparisons were made.
     subgroups : list of CurveTallies
-        The pairs within each subgroup.
+        Counts of the pairs within each subgroup.
     """
 
     roc: Roc
@@ -92,36 +94,41 @@ def count_comparisons(
     n_bootstraps: int = 0,
     random_state: int = 0,
 ) -> Counted:
-    """Score and count all pairs of labelled points, or given pairs.
+    """Score and count all pairs of labelled samples, or given pairs.
 
     Parameters
     ----------
     score : callable
-        Scores of pairs of rows.
+        Function from two arrays of row numbers to the scores of the pairs.
     source : PairSource
         The pairs.
-    units : array of shape (n_points,)
-        The unit of each point, from 0: its identity, or itself.
-    fmr, at : array
-        Rates at whose thresholds intervals are wanted, and thresholds themselves.
+    units : array of shape (n_samples,)
+        Independent unit of each sample, numbered from 0: its identity, or the sample itself.
+    fmr : array
+        False positive rates at whose thresholds intervals are computed.
+    at : array
+        Further thresholds at which intervals are computed.
     subgroups : array of shape (n_samples,), optional
-        The subgroup of each sample, from 0; pairs within a subgroup are counted apart as well.
-    n_bootstraps, random_state : int
-        Draws of units for the bootstrap.
+        Subgroup of each sample, numbered from 0; pairs within a subgroup are also counted separately.
+    n_bootstraps : int, default=0
+        Number of bootstrap draws of the units.
+    random_state : int, default=0
+        Random seed of the draws.
 
     Returns
     -------
     Counted
+        The counts, and the metrics that follow from them.
     """
     groups_of_pairs = source.disjoint_groups(units, N_GROUPS)
     units = units if groups_of_pairs is None else groups_of_pairs
     same, members = source.same_pairs(), source.members()
     same_scores = _finite(score(same.first, same.second))
     scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
-        (block, _scores_of(block, score)) for block in source.iter_different(units, CHUNK)
+        (block, _scores_of(block, score)) for block in source.iter_different(units, BLOCK_SIZE)
     )
-    if members is not None and source.n_pairs - len(same) > FEW:
-        drawn = source.sample(2 * PILOT, np.random.default_rng(random_state))
+    if members is not None and source.n_pairs - len(same) > MAX_KEPT_SCORES:
+        drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state))
         pilot = _finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same]))
     else:
         known = list(scored)
@@ -129,17 +136,17 @@ def count_comparisons(
     n_units = int(units.max()) + 1
     draws = UnitDraws(n_units, n_bootstraps, random_state) if n_bootstraps else None
     rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
-    # Intervals are wanted all along the curve, at given thresholds, and where these scores have the given rates.
-    wanted = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
-    thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, wanted]))
+    # Intervals are computed along the entire curve, at the given thresholds, and where these scores have the given rates.
+    at_rates = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
+    thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, at_rates]))
     edges = np.union1d(_edges(same_scores), _nearest(np.unique(pilot), eer(rough).threshold))
-    bars = np.linspace(*_range(same_scores, pilot), N_BARS + 1)
+    bins = np.linspace(*_range(same_scores, pilot), N_BINS + 1)
     n_subgroups = 0 if subgroups is None else int(subgroups.max()) + 1
     tallies = [PairTally(thresholds, n_units, draws, independent=groups_of_pairs is not None) for _ in range(2)]
-    of_same, of_different = (_Kind(edges, bars, tally, n_subgroups) for tally in tallies)
+    of_same, of_different = (_PairCounts(edges, bins, tally, n_subgroups) for tally in tallies)
     search = None if members is None else _Search(*members, same, same_scores)
 
-    # Placements: the share of the other kind that is on the right side of a score, ties counted one half.
+    # Placement of a same (different) pair: the proportion of different (same) pairs below (above) its score, ties counted half.
     levels_of_same = of_same.levels(same_scores)
     n_same_at = np.bincount(levels_of_same, minlength=of_same.n_levels)
     above = 1.0 - (np.cumsum(n_same_at) - n_same_at / 2.0) / len(same_scores)
@@ -155,7 +162,7 @@ def count_comparisons(
         roc=_curve(edges, of_same, of_different),
         highest=max(of_same.highest, of_different.highest),
         tallies=CurveTallies(of_same.tally, of_different.tally),
-        histogram=Histogram(bars, of_same.in_bars, of_different.in_bars),
+        histogram=Histogram(bins, of_same.in_bins, of_different.in_bins),
         d_prime=separation(*of_same.moments(), *of_different.moments()),
         cllr=(of_same.cost / of_same.n_pairs + of_different.cost / of_different.n_pairs) / 2,
         min_cllr=min_cost(of_same.counts, of_different.counts),
@@ -164,35 +171,35 @@ def count_comparisons(
     )
 
 
-class _Kind:
-    """Counts of the pairs of one kind.
+class _PairCounts:
+    """Counts of the same pairs, or of the different pairs.
 
-    Levels number the edges and the gaps between them: 2k is the gap below edge k, 2k + 1 the edge itself.
+    Levels number the edges and the gaps between them: level 2k is the gap below edge k, and level 2k + 1 is edge k itself.
     """
 
     def __init__(
         self,
         edges: FloatArray,
-        bars: FloatArray,
+        bins: FloatArray,
         tally: PairTally,
         n_subgroups: int,
     ) -> None:
-        self._edges, self._bars, self.tally = edges, bars, tally
+        self._edges, self._bins, self.tally = edges, bins, tally
         self.subgroups = [tally.without_draws() for _ in range(n_subgroups)]
         self.n_levels = 2 * len(edges) + 1
         self.counts: Codes = np.zeros(self.n_levels, dtype=np.int64)
-        self.in_bars: Codes = np.zeros(len(bars) - 1, dtype=np.int64)
+        self.in_bins: Codes = np.zeros(len(bins) - 1, dtype=np.int64)
         self.lowest, self.highest = np.inf, -np.inf
         self.cost = self._sum = self._squares = 0.0
-        self._shift = float(bars[0] + bars[-1]) / 2  # near the mean, so that little is lost in the difference of squares
+        self._shift = float(bins[0] + bins[-1]) / 2  # near the mean, to avoid cancellation in the variance
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs were counted."""
+        """Number of pairs counted so far."""
         return self.tally.n_pairs
 
     def levels(self, scores: FloatArray) -> Codes:
-        """The level of each score."""
+        """Return the level of each score."""
         k = np.searchsorted(self._edges, scores, side="left")
         on_edge = self._edges[np.minimum(k, len(self._edges) - 1)] == scores
         return np.asarray(2 * k + on_edge, dtype=np.int64)
@@ -208,12 +215,12 @@ class _Kind:
         subgroups: Codes | None,
         cost: float,
     ) -> None:
-        """Count pairs, all those of two units in one call; placements are given by level."""
+        """Count pairs; all pairs of two units must come in one call. Placements are given per level."""
         self.counts += np.bincount(levels, minlength=self.n_levels)
-        self.in_bars += np.histogram(np.clip(scores, self._bars[0], self._bars[-1]), self._bars)[0]
-        moved = scores - self._shift
-        self._sum += float(moved.sum())
-        self._squares += float(moved @ moved)
+        self.in_bins += np.histogram(np.clip(scores, self._bins[0], self._bins[-1]), self._bins)[0]
+        shifted = scores - self._shift
+        self._sum += float(shifted.sum())
+        self._squares += float(shifted @ shifted)
         self.cost += cost
         self.lowest, self.highest = min(self.lowest, float(scores.min())), max(self.highest, float(scores.max()))
         first, second = units[first_rows], units[second_rows]
@@ -226,13 +233,13 @@ class _Kind:
                 tally.add(first[chosen], second[chosen], scores[chosen])
 
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of the scores."""
+        """Return the mean and the variance of the scores."""
         mean = self._sum / self.n_pairs
         return mean + self._shift, max(self._squares / self.n_pairs - mean**2, 0.0)
 
 
 class _Search:
-    """Each point searched among all others; an identity is as alike as its best point."""
+    """Search of each sample among all others; the score of an identity is that of its best sample."""
 
     def __init__(self, order: Index, starts: Codes, same: IndexPairs, same_scores: FloatArray) -> None:
         self._order, self._starts = order, starts
@@ -243,7 +250,7 @@ class _Search:
         self._n_ahead = np.zeros(len(order), dtype=np.int64)
 
     def add(self, block: DifferentBlock, scores: FloatArray) -> None:
-        """Look at the scores of identities with all later ones."""
+        """Update the searches with the scores of some identities against all later ones."""
         done = 0
         for identity in block.identities:
             start, stop = self._starts[identity], self._starts[identity + 1]
@@ -258,12 +265,12 @@ class _Search:
             self._n_ahead[later] += best_of_own >= self._mated[later]
 
     def found(self) -> Searches:
-        """Best scores and ranks."""
+        """Return the best scores and the ranks."""
         return Searches(self._mated, self._nonmated, np.where(np.isfinite(self._mated), 1 + self._n_ahead, 0))
 
 
 def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
-    """Return the scores of the pairs of a block; those that do not count are below all others."""
+    """Return the scores of the pairs of a block, with -inf for pairs that are not compared."""
     scores = _finite(score(block.first, block.second))
     if block.compared is not ...:
         scores[~block.compared] = -np.inf
@@ -273,12 +280,12 @@ def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
 def _finite(scores: FloatArray) -> FloatArray:
     unusable = np.count_nonzero(~np.isfinite(scores))
     if unusable:
-        raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {scores.size}: drop or replace them.")
+        raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {scores.size}; drop or replace them.")
     return scores
 
 
 def _edges(same_scores: FloatArray) -> FloatArray:
-    """Distinct scores in increasing order; if they are too many, evenly thinned, but never where they are highest."""
+    """Return distinct scores in increasing order; if there are too many, thin them out evenly, except for the highest ones."""
     distinct = np.unique(same_scores)
     if len(distinct) <= MAX_CURVE_EDGES:
         return distinct
@@ -288,7 +295,7 @@ def _edges(same_scores: FloatArray) -> FloatArray:
 
 
 def _nearest(distinct: FloatArray, threshold: float) -> FloatArray:
-    """Those of increasing scores that are next to a threshold."""
+    """Return the scores nearest to a threshold, from distinct scores in increasing order."""
     place = int(np.searchsorted(distinct, threshold))
     return distinct[max(place - EDGES_AT_EER // 2, 0) : place + EDGES_AT_EER // 2]
 
@@ -298,13 +305,13 @@ def _range(same_scores: FloatArray, pilot: FloatArray) -> tuple[float, float]:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _curve(edges: FloatArray, same: _Kind, different: _Kind) -> Roc:
-    """The curve through all levels where a pair was seen, each at the lowest threshold that keeps to it."""
+def _curve(edges: FloatArray, same: _PairCounts, different: _PairCounts) -> Roc:
+    """Return the curve through all levels that have pairs, each with the lowest threshold that accepts exactly its pairs."""
     lowest = min(same.lowest, different.lowest)
     thresholds = np.empty(2 * len(edges) + 1)
     thresholds[1::2] = edges
     thresholds[2::2] = np.nextafter(edges, np.inf)
     thresholds[0] = lowest
     seen = np.flatnonzero(same.counts + different.counts)[::-1]
-    fpr, tpr = (np.append(0, np.cumsum(kind.counts[seen])) / kind.n_pairs for kind in (different, same))
+    fpr, tpr = (np.append(0, np.cumsum(pairs.counts[seen])) / pairs.n_pairs for pairs in (different, same))
     return Roc(fpr, tpr, np.append(np.inf, thresholds[seen]))

@@ -1,4 +1,4 @@
-"""All figures of a similarity on labelled data: verification, identification, groups, and how sure they are."""
+"""Metrics of a similarity on labelled data, with confidence intervals: verification, identification and subgroups."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ from simtree.metrics._roc import check_scores, thresholds_of
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sampling import IndexPairs, PairSampler, PairSource
 
-FMRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-FPIRS = (1e-1, 1e-2, 1e-3)
+DEFAULT_FPRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+DEFAULT_FPIRS = (1e-1, 1e-2, 1e-3)
 NAMED = {"FMR100": 1e-2, "FMR1000": 1e-3, "FMR10000": 1e-4}
 RANKS = (1, 5, 10, 20)
-FOR_GROUPS = 1e-3
-# Most knots of a curve that is written out.
+SUBGROUP_FPR = 1e-3
+# Maximum number of knots of a curve in `Evaluation.to_dict`.
 MAX_KNOTS = 1_000
 
 
 class Estimate(NamedTuple):
-    """A figure and the ends of its interval.
+    """A metric with its confidence interval.
 
     Parameters
     ----------
-    value, low, high : float
+    value : float
+        The metric.
+    low, high : float
+        Ends of the interval.
 
     Examples
     --------
@@ -62,18 +65,20 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """The lowest FNMR with an FMR of at most a target.
+    """Operating point with the highest true positive rate (TPR) whose false positive rate (FPR) is at most a target.
+
+    The attributes have their ISO names: the false match rate (FMR) is the FPR, and the false non-match rate (FNMR) is 1 - TPR.
 
     Parameters
     ----------
     target : float
-        The FMR that is not exceeded on these pairs.
+        FPR that is not exceeded on these pairs.
     threshold : float
-        Accept iff score >= threshold.
+        A pair is accepted if and only if its score is at least the threshold.
     fmr : float
-        The FMR that it has.
+        FPR at this threshold.
     fnmr : Estimate
-        Its FNMR; the interval is that of the FNMR at this target with new people, by a bootstrap over units.
+        1 - TPR; the interval is that at the target FPR for new identities, by a bootstrap over units.
     """
 
     target: float
@@ -84,16 +89,18 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class SubgroupRates:
-    """Error rates within a group, at the threshold of all.
+    """Error rates within a subgroup, at a threshold that all subgroups share.
 
     Parameters
     ----------
     subgroup : object
-        Its name.
+        Value of the attribute that defines the subgroup.
     n_same, n_different : int
-        Numbers of pairs within the group.
-    fmr, fnmr : Estimate or None
-        None without pairs of the kind.
+        Numbers of pairs within the subgroup.
+    fmr : Estimate or None
+        FPR; None without different pairs.
+    fnmr : Estimate or None
+        1 - TPR; None without same pairs.
     """
 
     subgroup: Any
@@ -105,12 +112,16 @@ class SubgroupRates:
 
 @dataclass(frozen=True)
 class Band:
-    """The curve at some falling thresholds, with intervals of both rates at each (by influence of the units).
+    """Rates at decreasing thresholds along the ROC curve, with their confidence intervals (by influence).
 
     Parameters
     ----------
-    thresholds, fpr, tpr : array of shape (n,)
+    thresholds : array of shape (n,)
+        Decreasing thresholds.
+    fpr, tpr : array of shape (n,)
+        Rates at each threshold.
     fpr_interval, tpr_interval : array of shape (n, 2)
+        Lower and upper ends of their intervals.
     """
 
     thresholds: FloatArray
@@ -122,51 +133,53 @@ class Band:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What `evaluate` found; print it for a table.
+    """Result of `evaluate`; print it for a table.
 
     Parameters
     ----------
     name : str
-        What was evaluated.
+        Name of what was evaluated.
     n_identities, n_samples : int or None
-        How many; None where it is not known.
+        Numbers of identities and samples; None if unknown.
     n_same, n_different : int
-        How many comparisons were made.
+        Numbers of same and different pairs that were compared.
     n_possible : int
-        How many there are; more than were made, if those were drawn.
+        Number of all pairs; larger than the number of compared pairs if these were sampled.
     unit : str
-        What intervals take for independent: "identities", "samples", or "pairs" if nobody said whose they are.
+        Independent units of the intervals: "identities", "samples", or "pairs" if no identities were given.
     confidence : float
         Confidence level of all intervals.
     roc : Roc
-        The curve, with thresholds.
+        ROC curve, with thresholds.
     auc : Estimate
-        By influence.
+        Area under the curve; interval by influence.
     partial_auc : float
-        Area up to FPR 0.01, rescaled so that chance is 0.5 and perfection 1.
+        Area up to an FPR of 0.01, rescaled to 0.5 for random and 1 for perfect scores.
     operating_points : tuple of OperatingPoint
-        At those FMRs for which there are enough comparisons (rule of three).
+        Operating points at the false positive rates for which there are enough different pairs (rule of three).
     eer : EqualErrorRate
-        With the two error rates that are nearest to each other.
+        Equal error rate, with the two error rates that are nearest to each other.
     eer_interval : Estimate
-        The same figure with its interval, by a bootstrap over units.
+        Equal error rate with its interval, by a bootstrap over units.
     zero_fmr : float
-        Lowest FNMR without a false match.
+        Minimum of 1 - TPR without any false positive.
     d_prime, cllr, min_cllr : float
-        Separation; cost of the scores read as log-likelihood ratios; and of the best increasing function of them.
+        Separation of the scores; cost of the scores taken as log-likelihood ratios; minimum cost over all increasing functions
+        of the scores.
     cmc : array or None
-        Share of searches with the true identity among the best 1, 2, ...; each sample is searched among all others. None unless
-        all comparisons were made.
+        Proportion of searches with the true identity among the top 1, 2, ...; each sample is searched among all others. None
+        unless all comparisons were made.
     fnir : dict or None
-        Open-set: the share of missed searches (rank 1) at each FPIR that the searches support.
+        Open-set identification: the false negative identification rate (rank 1) at each false positive identification rate
+        (FPIR) for which there are enough searches.
     histogram : Histogram
-        Bars of the scores.
+        Histogram of the scores.
     band : Band
-        The curve with its intervals.
+        ROC curve with the intervals of its rates.
     by_threshold : float or None
-        The one threshold of the table of subgroups.
+        Threshold at which the rates of subgroups are computed.
     by : tuple of SubgroupRates
-        Rates within subgroups.
+        Error rates within subgroups.
 
     Examples
     --------
@@ -206,14 +219,20 @@ class Evaluation:
         return "\n".join(_report(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as numbers, lists and dicts that JSON can hold; infinite is None, and long curves are thinned out."""
-        found = _plain(self)
-        found["named"] = self.named
-        return dict(found)
+        """Return all metrics as values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Numbers, lists and dicts. Infinite values become None, and long curves are thinned out.
+        """
+        result = _to_plain(self)
+        result["named"] = self.named
+        return dict(result)
 
     @property
     def named(self) -> dict[str, float]:
-        """FMR100, FMR1000 and FMR10000, the FNMR at an FMR of at most 1/100, 1/1000 and 1/10,000, where pairs are enough."""
+        """FMR100, FMR1000 and FMR10000: 1 - TPR at an FPR of at most 1/100, 1/1000 and 1/10,000, if there are enough pairs."""
         reached = {point.target: point.fnmr.value for point in self.operating_points}
         return {name: reached[rate] for name, rate in NAMED.items() if rate in reached}
 
@@ -230,48 +249,53 @@ def evaluate(
     unit: str = "identities",
     n_pairs: int | None = MAX_COMPARISONS,
     threshold: float | None = None,
-    fmr: Sequence[float] = FMRS,
+    fmr: Sequence[float] = DEFAULT_FPRS,
     max_rank: int = 20,
     n_bootstraps: int = 200,
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
-    """Evaluate a similarity on labelled points, or on pairs, that training has not seen.
+    """Evaluate a similarity on held-out labelled samples, or on held-out pairs.
+
+    The false positive rate (FPR) and 1 - TPR, where TPR is the true positive rate, are the false match rate (FMR) and the false
+    non-match rate (FNMR) of ISO/IEC 19795-1.
 
     Parameters
     ----------
     model : Similarity, or any object with ``pair_score(pairs, X)``
-        Fitted.
+        Fitted model.
     X, y, pairs : array-like
-        As in `fit`: points and their identities; or pairs and whether they are same pairs.
+        Held-out data, as in `fit`: samples and their identities, or pairs and whether they are same pairs.
     identities : array-like, optional
-        For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
-        somebody else.
+        Only for pairs: identity of each row of X, or of the two samples of each pair, of shape (n_pairs, 2). By default each
+        sample counts as an identity of its own.
     by : array-like of shape (n_samples,), optional
-        An attribute of each row of X, such as sex or device: error rates within each group are added.
-    never_pair : array-like of shape (n_points,), optional
-        Points that share a value here, such as a recording, are not compared.
+        Attribute of each row of X, such as sex or device; the error rates within each of its subgroups are computed as well.
+    never_pair : array-like of shape (n_samples,), optional
+        Samples with the same value, such as a session, are not compared.
     unit : {"identities", "samples"}, default="identities"
-        What intervals take for independent. "samples" is right when the identities are fixed, such as ten digits.
+        Independent units of the intervals. Choose "samples" if the identities are fixed, such as ten digits.
     n_pairs : int or None, default=5_000_000
-        If there are more pairs, so many are drawn, at most a fifth of them same, and there are no searches. None makes all
-        comparisons, in bounded memory.
+        Maximum number of pairs. If there are more, this many are sampled, at most a fifth of them same pairs, and no
+        identification metrics are computed. None compares all pairs, in bounded memory.
     threshold : float, optional
-        The threshold for groups; by default that of FMR 1e-3, or of the lowest FMR in the table if that is higher.
+        Threshold for the rates of subgroups; by default that of an FPR of 1e-3, or of the lowest FPR in the table if that is
+        higher.
     fmr : sequence of float, default=(1e-1, ..., 1e-6)
-        Where the FNMR is wanted; left out where there are too few comparisons.
+        False positive rates of the operating points; those for which there are too few different pairs are left out.
     max_rank : int, default=20
         Length of the CMC curve.
     n_bootstraps : int, default=200
-        How often units are drawn for the bootstrap.
+        Number of bootstrap draws of the units.
     confidence : float, default=0.95
         Confidence level of the intervals.
     random_state : int, default=0
-        Seed of the draws.
+        Random seed of the draws.
 
     Returns
     -------
     Evaluation
+        Metrics with their intervals.
 
     Examples
     --------
@@ -305,31 +329,31 @@ def evaluate_scores(
     identities: ArrayLike | None = None,
     by: ArrayLike | None = None,
     threshold: float | None = None,
-    fmr: Sequence[float] = FMRS,
+    fmr: Sequence[float] = DEFAULT_FPRS,
     n_bootstraps: int = 200,
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
-    """Evaluate scores of pairs, of whatever origin.
+    """Evaluate scores of pairs from any source.
 
     Parameters
     ----------
     scores : array-like of shape (n_pairs,)
-        Larger for more alike.
+        Scores; larger for more similar samples.
     same : array-like of shape (n_pairs,)
         Whether each pair is a same pair: bool, 0/1 or -1/+1.
     identities : array-like of shape (n_pairs, 2), optional
-        Whom the two sides of each pair belong to. Without it pairs are taken for independent, and intervals are too narrow
-        if they are not.
+        Identities of the two samples of each pair. By default pairs are assumed to be independent; intervals are too narrow if
+        they are not.
     by : array-like of shape (n_pairs, 2), optional
-        An attribute of the two sides of each pair.
+        Attribute of the two samples of each pair.
     threshold, fmr, n_bootstraps, confidence, random_state : optional
         As in `evaluate`.
 
     Returns
     -------
     Evaluation
-        Without searches.
+        Metrics with their intervals, without those of identification.
 
     Examples
     --------
@@ -364,7 +388,7 @@ class _Options:
         check_integer("n_bootstraps", self.n_bootstraps, 2)
         check_real("confidence", self.confidence, 0.0, 1.0, open_low=True, open_high=True)
         if np.ndim(self.fmr) != 1:
-            raise TypeError(f"fmr={self.fmr!r} is no list of rates; give one, such as [0.01, 0.001].")
+            raise TypeError(f"fmr={self.fmr!r} is not a list of rates; give one, such as [0.01, 0.001].")
         for rate in self.fmr:
             check_real("fmr", rate, 0.0, 1.0, open_low=True, open_high=True)
         if self.threshold is not None:
@@ -379,7 +403,7 @@ def _scored_by(
     identities: ArrayLike | None,
     never_pair: ArrayLike | None,
 ) -> tuple[Score, PairSource, NDArray[np.int64], int]:
-    """How to score pairs of rows, which pairs there are, whom each row belongs to, and how many rows there are."""
+    """Return the scoring function of pairs of rows, the pairs, the identity of each row, and the number of rows."""
     if hasattr(model, "_comparisons"):
         score, source, units = model._comparisons(X, y, pairs, identities, never_pair)
         return score, source, units, len(units)
@@ -389,14 +413,14 @@ def _scored_by(
         raise TypeError(f"model={model!r} cannot be evaluated; give a similarity, or any object with pair_score(pairs, X).")
     if pairs is not None or np.ndim(X) == 3:
         raise TypeError(f"model={model!r} is not a Similarity; score the pairs yourself, and call evaluate_scores.")
-    points, sampler = np.asarray(X), PairSampler(y, never_pair=never_pair)
-    if len(points) != sampler.n_samples:
-        raise ValueError(f"y has {sampler.n_samples} entries for the {len(points)} rows of X; give one for each row.")
+    samples, sampler = np.asarray(X), PairSampler(y, never_pair=never_pair)
+    if len(samples) != sampler.n_samples:
+        raise ValueError(f"y has {sampler.n_samples} entries for the {len(samples)} rows of X; give one entry per row.")
     return (
-        lambda first, second: np.asarray(model.pair_score(np.column_stack([first, second]), points), dtype=np.float64),
+        lambda first, second: np.asarray(model.pair_score(np.column_stack([first, second]), samples), dtype=np.float64),
         sampler,
         sampler.labels,
-        len(points),
+        len(samples),
     )
 
 
@@ -410,14 +434,14 @@ def _evaluate(
     options: _Options,
 ) -> Evaluation:
     units = np.arange(len(identities)) if options.unit == "samples" else identities
-    subgroups, codes_of_by = _check_by(by, len(identities))
+    subgroups, subgroup_codes = _check_by(by, len(identities))
     counted = count_comparisons(
         score,
         source,
         units,
         fmr=np.asarray(options.fmr, dtype=np.float64),
         at=np.array([] if options.threshold is None else [options.threshold]),
-        subgroups=codes_of_by,
+        subgroups=subgroup_codes,
         n_bootstraps=options.n_bootstraps,
         random_state=options.random_state,
     )
@@ -433,9 +457,9 @@ def _evaluate(
     )
     of_fpr, of_tpr = tallies.rate_intervals(options.confidence)
     thresholds, different, same = tallies.same.thresholds, tallies.different.rates[:-1], tallies.same.rates[:-1]
-    strict = [point.threshold for point in points if point.target >= FOR_GROUPS]
+    strict = [point.threshold for point in points if point.target >= SUBGROUP_FPR]
     default = strict[-1] if strict else equal.threshold
-    place, by_threshold = _place(thresholds, default if options.threshold is None else options.threshold)
+    index, by_threshold = _nearest_threshold(thresholds, default if options.threshold is None else options.threshold)
     n_identities, n_samples, n_possible = counts
     return Evaluation(
         name=name,
@@ -462,14 +486,14 @@ def _evaluate(
         band=Band(thresholds, different, same, of_fpr, of_tpr),
         by_threshold=by_threshold if subgroups else None,
         by=tuple(
-            _subgroup_rates(subgroup, tallies_of, place, options.confidence)
-            for subgroup, tallies_of in zip(subgroups, counted.subgroups, strict=True)
+            _subgroup_rates(subgroup, subgroup_tallies, index, options.confidence)
+            for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
     )
 
 
 def _check_by(by: ArrayLike | None, n_rows: int) -> tuple[list[Any], NDArray[np.int64] | None]:
-    """Names of the groups by first appearance, and the number of the group of each row."""
+    """Return the names of the subgroups by first appearance, and the index of the subgroup of each row."""
     if by is None:
         return [], None
     codes = encode_groups(by, n_rows, "by")
@@ -478,26 +502,29 @@ def _check_by(by: ArrayLike | None, n_rows: int) -> tuple[list[Any], NDArray[np.
 
 
 def _reached(roc: Roc, target: float) -> tuple[float, float]:
-    """The threshold of an operating point, and the FMR it has."""
+    """Return the threshold of an operating point, and its FPR."""
     threshold = threshold_at_fmr(roc, target)
     return threshold, float(roc.fpr[np.flatnonzero(thresholds_of(roc) == threshold)[0]])
 
 
-def _place(thresholds: FloatArray, wanted: float) -> tuple[int, float]:
-    """The lowest of the falling thresholds that is not below a wanted one (or the highest): rates stay below targets."""
-    place = max(int(np.searchsorted(-thresholds, -wanted, side="right")) - 1, 0)
-    return place, float(thresholds[place])
+def _nearest_threshold(thresholds: FloatArray, given: float) -> tuple[int, float]:
+    """Return the index and value of the lowest threshold that is not below a given one, or else of the highest.
+
+    Thresholds are decreasing. The stricter neighbour is chosen so that rates do not exceed their targets.
+    """
+    index = max(int(np.searchsorted(-thresholds, -given, side="right")) - 1, 0)
+    return index, float(thresholds[index])
 
 
-def _subgroup_rates(subgroup: Any, tallies: CurveTallies, place: int, confidence: float) -> SubgroupRates:
+def _subgroup_rates(subgroup: Any, tallies: CurveTallies, index: int, confidence: float) -> SubgroupRates:
     estimates: list[Estimate | None] = []
     for tally in (tallies.different, tallies.same):
         if not tally.n_pairs:
             estimates.append(None)
             continue
-        rate = float(tally.rates[place])
+        rate = float(tally.rates[index])
         sizes, free = tally.effective_sizes()
-        estimates.append(Estimate(rate, *wilson_interval(rate, sizes[place], free[place], confidence).tolist()))
+        estimates.append(Estimate(rate, *wilson_interval(rate, sizes[index], free[index], confidence).tolist()))
     fmr, tpr = estimates
     fnmr = None if tpr is None else Estimate(1.0 - tpr.value, 1.0 - tpr.high, 1.0 - tpr.low)
     name = subgroup.item() if isinstance(subgroup, np.generic) else subgroup
@@ -505,10 +532,10 @@ def _subgroup_rates(subgroup: Any, tallies: CurveTallies, place: int, confidence
 
 
 def _open_set(counted: Counted) -> dict[float, float] | None:
-    """FNIR at the FPIRs that the number of searches supports."""
+    """Return the FNIR at each FPIR for which there are enough searches."""
     if counted.searches is None:
         return None
-    targets = [rate for rate in FPIRS if len(counted.searches.ranks) >= n_for_rate(rate)]
+    targets = [rate for rate in DEFAULT_FPIRS if len(counted.searches.ranks) >= n_for_rate(rate)]
     return dict(zip(targets, fnir_at_fpir(counted.searches, targets).tolist(), strict=True))
 
 
@@ -553,24 +580,24 @@ def _report(result: Evaluation) -> list[str]:
     return lines
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses, tuples and arrays as what JSON can hold."""
+def _to_plain(value: Any) -> Any:
+    """Return dataclasses, tuples and arrays as values that JSON can hold."""
     if isinstance(value, Roc):
-        # Evenly in rank on a logarithmic scale: the left of the curve is what matters.
+        # Knots at geometric ranks, because low false positive rates matter most.
         n = len(value.fpr)
         kept = np.unique(np.append(0, np.geomspace(1, n, MAX_KNOTS).astype(np.int64) - 1)) if n > MAX_KNOTS else slice(None)
         arrays = {"fpr": value.fpr, "tpr": value.tpr, "thresholds": value.thresholds}
-        return {key: None if array is None else _plain(array[kept]) for key, array in arrays.items()}
+        return {key: None if array is None else _to_plain(array[kept]) for key, array in arrays.items()}
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):
-        return {key: _plain(entry) for key, entry in value._asdict().items()}
+        return {key: _to_plain(entry) for key, entry in value._asdict().items()}
     if isinstance(value, dict):
-        return {f"{key:g}": _plain(entry) for key, entry in value.items()}
+        return {f"{key:g}": _to_plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _to_plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [_to_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, str | int | float) else str(value)

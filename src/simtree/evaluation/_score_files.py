@@ -1,14 +1,14 @@
-"""Score files: comparisons and their scores as text, in bob's formats of 4 and 5 columns and as CSV.
+"""Score files: comparisons and their scores as text, in the 4-column and 5-column formats of bob and as CSV.
 
 A comparison has a claimed identity (whose model it is), a real identity (whose probe it is), labels of the model and of the
-probe, and a score. It is a same pair iff the two identities are equal. One line a comparison:
+probe, and a score. It is a same pair if and only if the two identities are equal. There is one line per comparison:
 
     4 columns    claimed_id real_id probe_label score
     5 columns    claimed_id model_label real_id probe_label score
-    CSV          the same names as header, in any order; model_label may be missing, other columns are passed over
+    CSV          the same names as header, in any order; model_label is optional, and other columns are ignored
 
-Columns of the first two are separated by blanks; empty lines and those that begin with ``#`` are passed over. Files are read
-and written line by line: what is held in memory is two numbers and a score for each comparison, and each identity once.
+Columns of the first two formats are separated by whitespace; empty lines and lines that begin with ``#`` are ignored. Files are
+read and written line by line: memory holds two integers and a score per comparison, and each identity once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,20 @@ COLUMNS = {
 
 
 class Comparison(NamedTuple):
-    """One line of a score file.
+    """Comparison of a model with a probe: one line of a score file.
+
+    Parameters
+    ----------
+    claimed_id : str
+        Identity of the model.
+    real_id : str
+        Identity of the probe.
+    probe_label : str
+        Label of the probe, such as a file name.
+    score : float
+        Score; larger for more similar samples.
+    model_label : str, default=""
+        Label of the model.
 
     Examples
     --------
@@ -54,24 +67,24 @@ class Comparison(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether the probe is of whom it is claimed to be."""
+        """Whether the claimed and the real identity are equal."""
         return self.claimed_id == self.real_id
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The comparisons of a file, ready for `simtree.evaluate_scores`.
+    """Comparisons of a score file as arrays, as `simtree.evaluate_scores` expects them.
 
     Parameters
     ----------
     scores : ndarray of shape (n_pairs,)
-        Larger for more alike.
+        Scores; larger for more similar samples.
     same : ndarray of shape (n_pairs,)
-        Whether each is a same pair.
+        Whether each pair is a same pair.
     identities : ndarray of shape (n_pairs, 2)
-        Whom the model and the probe of each belong to, as numbers of ``names``.
+        Identities of the model and of the probe of each pair, as indices into ``names``.
     names : list of str
-        The identities.
+        Names of the identities.
     """
 
     scores: NDArray[np.float64]
@@ -88,11 +101,13 @@ def read_scores(path: str | os.PathLike[str], *, format: str | None = None) -> S
     path : str or path
         The file.
     format : {"4column", "5column", "csv"}, optional
-        By default CSV for names that end in .csv, and otherwise by the number of columns of the first line.
+        Format of the file. By default CSV if the extension is .csv; otherwise it follows from the number of columns of the
+        first line.
 
     Returns
     -------
     ScoreTable
+        The comparisons as arrays.
 
     Examples
     --------
@@ -116,12 +131,24 @@ def read_scores(path: str | os.PathLike[str], *, format: str | None = None) -> S
 
 
 def iterate_scores(path: str | os.PathLike[str], *, format: str | None = None) -> Iterator[Comparison]:
-    """The lines of a score file, one by one; takes what `read_scores` takes.
+    """Iterate over the lines of a score file, without reading all of it into memory.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    format : {"4column", "5column", "csv"}, optional
+        Format of the file, as in `read_scores`.
+
+    Yields
+    ------
+    Comparison
+        One line.
 
     Raises
     ------
     ValueError
-        For the first line that cannot be read, with its number.
+        At the first line that cannot be read; the message has its number.
     """
     file = Path(path)
     kind = _format(file, format)
@@ -130,21 +157,22 @@ def iterate_scores(path: str | os.PathLike[str], *, format: str | None = None) -
 
 
 def write_scores(path: str | os.PathLike[str], comparisons: Iterable[Comparison], *, format: str | None = None) -> int:
-    """Write a score file, line by line, whole or not at all.
+    """Write a score file line by line; if an error occurs, no file is left behind.
 
     Parameters
     ----------
     path : str or path
         The file.
     comparisons : iterable of Comparison
-        They may be made while they are written.
+        The comparisons; a generator is consumed as they are written.
     format : {"4column", "5column", "csv"}, optional
-        By default CSV for names that end in .csv, and 5 columns otherwise. With 4 columns, labels of models are left out.
+        Format of the file. By default CSV if the extension is .csv, and 5 columns otherwise. With 4 columns, the labels of
+        models are left out.
 
     Returns
     -------
     int
-        How many lines were written.
+        Number of comparisons written.
     """
     file = Path(path)
     kind = _format(file, format) or FIVE
@@ -163,12 +191,12 @@ def write_scores(path: str | os.PathLike[str], comparisons: Iterable[Comparison]
 
 
 def score_lines(comparisons: Iterable[Comparison], format: str) -> Iterator[str]:
-    """The lines of a score file, that of the header of CSV among them.
+    r"""Iterate over the lines of a score file as text, including the header line of CSV.
 
     Examples
     --------
     >>> list(score_lines([Comparison("ann", "bob", "bob/1", 0.25, "ann/1")], "5column"))
-    ['ann ann/1 bob bob/1 0.25\\n']
+    ['ann ann/1 bob bob/1 0.25\n']
     """
     columns = COLUMNS[FOUR if check_choice("format", format, FORMATS) == FOUR else FIVE]
     if format == CSV:
@@ -176,36 +204,36 @@ def score_lines(comparisons: Iterable[Comparison], format: str) -> Iterator[str]
     for number, comparison in enumerate(comparisons, start=1):
         entries = [getattr(comparison, column) for column in columns[:-1]]
         if not math.isfinite(comparison.score):
-            raise ValueError(f"comparison {number} has the score {comparison.score!r}; leave out what could not be compared.")
+            raise ValueError(f"comparison {number} has the score {comparison.score!r}; leave out comparisons that failed.")
         if format == CSV:
             yield _csv_line([*entries, float(comparison.score)])
             continue
         for column, entry in zip(columns, entries, strict=False):
             if not entry or entry.split() != [entry] or (column == columns[0] and entry.startswith("#")):
                 raise ValueError(
-                    f"comparison {number} has {column}={entry!r}, which cannot stand in a file whose columns are separated "
-                    "by blanks; rename it, or write CSV."
+                    f"comparison {number} has {column}={entry!r}, which is not allowed in a file whose columns are separated "
+                    "by whitespace; rename it, or write CSV."
                 )
         yield " ".join([*entries, repr(float(comparison.score))]) + "\n"
 
 
 def _csv_line(entries: Sequence[object]) -> str:
-    """Entries as a line of CSV, those in quotes that need it."""
+    """Return entries as a line of CSV, quoted where necessary."""
     line = io.StringIO(newline="")
     csv.writer(line).writerow(entries)
-    # Not by lineterminator="\n": a cell that holds \r would then stand without quotes.
+    # lineterminator="\n" would not do: csv would then write an entry with \r without quotes.
     return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _format(file: Path, format: str | None) -> str | None:
-    """The format that was asked for, or that the name tells."""
+    """Return the given format, or the one that the file extension implies."""
     if format is not None:
         return str(check_choice("format", format, FORMATS))
     return CSV if file.suffix.lower() == ".csv" else None
 
 
 def _plain_lines(name: str, stream: TextIO, kind: str | None) -> Iterator[Comparison]:
-    """Lines with columns that are separated by blanks."""
+    """Iterate over lines whose columns are separated by whitespace."""
     for number, line in enumerate(stream, start=1):
         entries = line.split()
         if not entries or entries[0].startswith("#"):
@@ -217,12 +245,12 @@ def _plain_lines(name: str, stream: TextIO, kind: str | None) -> Iterator[Compar
                 )
             kind = FOUR if len(entries) == 4 else FIVE
         if len(entries) != len(COLUMNS[kind]):
-            raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(COLUMNS[kind])}; mend this line.")
-        yield _comparison(name, number, entries, PLACES[kind])
+            raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(COLUMNS[kind])}; fix this line.")
+        yield _comparison(name, number, entries, FIELD_COLUMNS[kind])
 
 
 def _csv_lines(name: str, stream: TextIO) -> Iterator[Comparison]:
-    """Lines of a CSV file."""
+    """Iterate over the lines of a CSV file."""
     reader = csv.reader(stream, strict=True)
     try:
         header = [column.strip() for column in next(reader, [])]
@@ -230,37 +258,37 @@ def _csv_lines(name: str, stream: TextIO) -> Iterator[Comparison]:
         if missing or header.count("model_label") > 1:
             wanted = ", ".join(COLUMNS[FOUR])
             raise ValueError(
-                f"{name}, line 1: the header {header} lacks {missing or ['model_label']} once; it must have {wanted}."
+                f"{name}, line 1: the header {header} must have {missing or ['model_label']} exactly once; it needs {wanted}."
             )
-        places = _places(header)
+        columns = _field_columns(header)
         for entries in reader:
             if not entries:
                 continue
             if len(entries) != len(header):
                 number = reader.line_num
-                raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(header)}; mend this line.")
-            yield _comparison(name, reader.line_num, entries, places)
+                raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(header)}; fix this line.")
+            yield _comparison(name, reader.line_num, entries, columns)
     except csv.Error as error:
-        raise ValueError(f"{name}, line {reader.line_num}: no CSV ({error}); mend this line.") from None
+        raise ValueError(f"{name}, line {reader.line_num}: not valid CSV ({error}); fix this line.") from None
 
 
-def _places(columns: Sequence[str]) -> list[int | None]:
-    """Where the fields of a Comparison stand, in their order."""
+def _field_columns(columns: Sequence[str]) -> list[int | None]:
+    """Return the column index of each field of a Comparison, or None if it is missing."""
     return [columns.index(field) if field in columns else None for field in Comparison._fields]
 
 
-PLACES = {kind: _places(columns) for kind, columns in COLUMNS.items()}
+FIELD_COLUMNS = {kind: _field_columns(columns) for kind, columns in COLUMNS.items()}
 
 
-def _comparison(name: str, number: int, entries: Sequence[str], places: Sequence[int | None]) -> Comparison:
-    """A line whose fields stand in these places."""
-    claimed, real, probe, score, model = ("" if place is None else entries[place] for place in places)
+def _comparison(name: str, number: int, entries: Sequence[str], columns: Sequence[int | None]) -> Comparison:
+    """Return the comparison of a line whose fields are in these columns."""
+    claimed, real, probe, score, model = ("" if column is None else entries[column] for column in columns)
     try:
         value = float(score)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(
-            f"{name}, line {number}: the score {score!r} is no finite number; leave out what could not be compared."
+            f"{name}, line {number}: the score {score!r} is not a finite number; leave out comparisons that failed."
         )
     return Comparison(claimed, real, probe, value, model)

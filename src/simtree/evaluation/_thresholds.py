@@ -1,11 +1,12 @@
-"""Where to put the threshold: with a guarantee on the false positive rate, or where a figure is best.
+"""Choice of a threshold: with a guarantee on the false positive rate, or where a metric is best.
 
-The guarantee: going down from the strictest threshold, the last one before the upper confidence bound on the FPR first
-exceeds the target. Only the first threshold whose true FPR exceeds the target matters, so going on until the first failure
-costs no confidence. The bound is that of Clopper and Pearson with an effective number of comparisons: pairs share people, so
-it is at most the number of pairs of *identities*, and less where some people are taken for others more often than most (see
-`simtree.evaluation`). It is the least one found from the threshold down to twice the target, because samples with few errors
-also show too little of what they have in common. Without any error it is the rule of three on pairs of identities.
+With a guarantee, thresholds are tried from the strictest one downwards, and the last one before the upper confidence bound on
+the FPR first exceeds the target is chosen. Only the first threshold whose true FPR exceeds the target matters (fixed-sequence
+testing), so no correction for multiple thresholds is needed. The bound is that of Clopper and Pearson with an effective number
+of comparisons. Pairs share identities, so this number is at most the number of pairs of *identities*, and smaller if some
+identities cause more false positives than others (see `simtree.evaluation._intervals`). It is the minimum over the thresholds
+from the current one down to an FPR of twice the target, because a sample with few errors also underestimates their
+correlation. Without any error the bound is the rule of three on pairs of identities.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import check_choice, check_real
 from simtree.evaluation._counting import Score, count_comparisons
-from simtree.evaluation._intervals import PairTally, least_sizes, upper_bound
+from simtree.evaluation._intervals import PairTally, min_sizes, upper_bound
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, Roc, n_for_rate
 from simtree.metrics._roc import thresholds_of
 from simtree.pairs._sampling import PairSource
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
-# Rates, as multiples of the target, at whose thresholds the bound is computed besides those along the whole curve.
+# Multiples of the target FPR at whose thresholds the bound is computed, in addition to thresholds along the entire curve.
 NEAR_TARGET = np.geomspace(0.02, 2.0, 80)
 LOOK_AHEAD = 2.0
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a threshold is chosen for; the parameters are those of `Similarity.calibrate_threshold`.
+    """Criterion by which a threshold is chosen; the parameters are those of `Similarity.calibrate_threshold`.
 
     Examples
     --------
@@ -53,19 +54,19 @@ class Goal:
         if self.min_rate is not None:
             check_real("min_rate", self.min_rate, 0.0, 1.0)
             if self.strategy not in ("max_tpr", "max_tnr"):
-                raise ValueError(f"min_rate={self.min_rate!r} has no meaning for strategy={self.strategy!r}; leave it out.")
+                raise ValueError(f"min_rate={self.min_rate!r} has no effect for strategy={self.strategy!r}; leave it out.")
         elif self.strategy == "max_tnr":
-            raise ValueError("strategy='max_tnr' needs min_rate, the least true positive rate; give one, such as 0.95.")
+            raise ValueError("strategy='max_tnr' needs min_rate, the minimum true positive rate; give one, such as 0.95.")
         elif self.strategy == "max_tpr":
             if self.max_fpr is None:
-                raise ValueError("strategy='max_tpr' needs max_fpr (or min_rate, the least true negative rate); give one.")
+                raise ValueError("strategy='max_tpr' needs max_fpr (or min_rate, the minimum true negative rate); give one.")
             check_real("max_fpr", self.max_fpr, 0.0, 1.0, open_low=True, open_high=True)
             if self.confidence is not None:
                 check_real("confidence", self.confidence, 0.0, 1.0, open_low=True, open_high=True)
 
     @property
     def guarantee(self) -> tuple[float, float] | None:
-        """Greatest FPR and confidence, if a bound on the FPR is asked for; None if just a figure of these pairs counts."""
+        """Maximum FPR and confidence level, or None if the goal is a metric of the given pairs without a bound."""
         if self.strategy != "max_tpr" or self.min_rate is not None or self.max_fpr is None or self.confidence is None:
             return None
         return self.max_fpr, self.confidence
@@ -73,23 +74,24 @@ class Goal:
 
 @dataclass(frozen=True)
 class ThresholdReport:
-    """How a threshold was chosen, and what it does on the pairs it was chosen on.
+    """Report on a chosen threshold: its goal, and its rates on the pairs it was chosen on.
 
     Parameters
     ----------
     threshold : float
-        Accept iff score >= threshold.
+        A pair is accepted if and only if its score is at least the threshold.
     strategy : str
+        Strategy by which the threshold was chosen.
     max_fpr, confidence : float or None
-        What was promised: FPR <= max_fpr, with this confidence. None without a promise.
+        The guarantee: FPR <= max_fpr with this confidence level. None without a guarantee.
     fpr, tpr : float
         Rates on these pairs.
     fpr_bound : float or None
-        Upper confidence bound on the FPR.
+        Upper confidence bound on the FPR. None without a guarantee.
     n_identities, n_same, n_different : int
-        Numbers of units, and of pairs of each kind.
+        Numbers of identities, same pairs and different pairs.
     n_effective : float or None
-        How many independent comparisons the different pairs are worth.
+        Effective number of different pairs: the number of independent pairs that would give the same variance.
 
     Examples
     --------
@@ -122,12 +124,18 @@ class ThresholdReport:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
+        """Return the fields by name.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
+        """
         return asdict(self)
 
     @classmethod
     def _from_state(cls, fields: Fields) -> ThresholdReport:
-        """Return the report of a model file, which holds what `to_dict` returns."""
+        """Return the report that a model file stores, which is the result of `to_dict`."""
 
         def rate(name: str) -> float:
             return fields.number(name, 0.0, 1.0)
@@ -158,23 +166,25 @@ def choose_threshold(
     *,
     n_units: int,
 ) -> ThresholdReport:
-    """Score all comparisons, and choose the threshold that a goal asks for.
+    """Score all pairs, and choose the threshold that satisfies a goal.
 
     Parameters
     ----------
     score : callable
-        Scores of pairs of rows.
+        Function from two arrays of row numbers to the scores of the pairs.
     source : PairSource
         The pairs.
-    units : array of shape (n_points,)
-        The unit of each point, from 0: its identity, or itself.
+    units : array of shape (n_samples,)
+        Independent unit of each sample, numbered from 0: its identity, or the sample itself.
     goal : Goal
+        Criterion for the threshold.
     n_units : int
-        How many of the units have pairs.
+        Number of units that have pairs.
 
     Returns
     -------
     ThresholdReport
+        The threshold with its rates.
     """
     rates = np.empty(0)
     if goal.guarantee is not None:
@@ -184,12 +194,12 @@ def choose_threshold(
     same, different = counted.tallies.same, counted.tallies.different
     bound = size = None
     if goal.guarantee is not None:
-        place, bound, size = guaranteed(different, *goal.guarantee)
-        threshold, fpr, tpr = float(different.thresholds[place]), float(different.rates[place]), float(same.rates[place])
+        index, bound, size = guaranteed_threshold(different, *goal.guarantee)
+        threshold, fpr, tpr = float(different.thresholds[index]), float(different.rates[index]), float(same.rates[index])
     else:
         knot = best_knot(counted.roc, goal, same.n_pairs, different.n_pairs)
         fpr, tpr = float(counted.roc.fpr[knot]), float(counted.roc.tpr[knot])
-        # The knot that accepts nothing gets a number too.
+        # The knot that accepts no pair needs a finite threshold, too.
         thresholds = [np.nextafter(counted.highest, np.inf), *thresholds_of(counted.roc)[1:]]
         threshold = float(thresholds[knot])
     max_fpr, confidence = goal.guarantee or (None, None)
@@ -198,32 +208,34 @@ def choose_threshold(
 
 
 def fpr_bounds(different: PairTally, max_fpr: float, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Upper confidence bounds on the FPR at the thresholds of a tally, and the effective numbers of comparisons behind them."""
+    """Return upper confidence bounds on the FPR at the thresholds of a tally, and their effective numbers of comparisons."""
     rates = different.rates[:-1]
-    sizes = np.minimum(different.effective_sizes()[0], different.n_cells)
-    sizes = np.where(rates > 0.0, least_sizes(rates, sizes, LOOK_AHEAD * max_fpr), float(different.n_cells))
+    sizes = np.minimum(different.effective_sizes()[0], different.n_unit_pairs)
+    sizes = np.where(rates > 0.0, min_sizes(rates, sizes, LOOK_AHEAD * max_fpr), float(different.n_unit_pairs))
     return upper_bound(rates, sizes, confidence), sizes
 
 
-def guaranteed(different: PairTally, max_fpr: float, confidence: float) -> tuple[int, float, float]:
-    """The last threshold before the bound first exceeds the target: its place, its bound, and its effective size."""
+def guaranteed_threshold(different: PairTally, max_fpr: float, confidence: float) -> tuple[int, float, float]:
+    """Return the index, bound and effective size of the last threshold before the bound first exceeds the target."""
     bounds, sizes = fpr_bounds(different, max_fpr, confidence)
-    place = int(np.argmax(np.append(bounds > max_fpr, True))) - 1
-    if place < 0:
-        strictest = f"max_fpr={max_fpr!r} cannot be promised: at the strictest threshold the FPR is {different.rates[0]:.3g}"
+    index = int(np.argmax(np.append(bounds > max_fpr, True))) - 1
+    if index < 0:
+        strictest = f"max_fpr={max_fpr!r} cannot be guaranteed: at the strictest threshold the FPR is {different.rates[0]:.3g}"
         if different.rates[0] > max_fpr:
-            raise ValueError(f"{strictest}. Give a higher max_fpr, or a model that scores fewer different pairs highest.")
-        # What people have in common makes effective numbers grow with the number of people, not of their pairs.
+            raise ValueError(
+                f"{strictest}. Give a higher max_fpr, or a model that gives fewer different pairs the highest score."
+            )
+        # Pairs that share an identity are correlated, so the effective size grows with the number of identities, not of pairs.
         needed = math.ceil(different.n_active * max(n_for_rate(max_fpr, confidence) / sizes[0], 1.0)) + 1
         raise ValueError(
-            f"{strictest} and its bound {bounds[0]:.3g}, for these {different.n_active:,} identities are worth {sizes[0]:,.0f} "
-            f"independent comparisons. Give data of at least {needed:,} identities, or a higher max_fpr."
+            f"{strictest} and its bound is {bounds[0]:.3g}, because these {different.n_active:,} identities are "
+            f"worth {sizes[0]:,.0f} independent comparisons. Give data of at least {needed:,} identities, or a higher max_fpr."
         )
-    return place, float(bounds[place]), float(sizes[place])
+    return index, float(bounds[index]), float(sizes[index])
 
 
 def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
-    """The knot of a curve where a figure of these pairs is best; the strictest among equals."""
+    """Return the index of the knot of a curve where a metric is best; the strictest one among ties."""
     true, false = roc.tpr * n_same, roc.fpr * n_different
     if goal.strategy == "accuracy":
         value, allowed = (true + n_different - false) / (n_same + n_different), np.ones(len(true), dtype=np.bool_)
@@ -232,14 +244,26 @@ def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
     elif goal.strategy == "max_tnr":
         value, allowed = -roc.fpr, roc.tpr >= (goal.min_rate or 0.0)
     else:
-        most = goal.max_fpr if goal.min_rate is None else 1.0 - goal.min_rate
-        value, allowed = roc.tpr, roc.fpr <= (most or 0.0) + 1e-15  # 1 - min_rate is rounded
+        max_fpr = goal.max_fpr if goal.min_rate is None else 1.0 - goal.min_rate
+        value, allowed = roc.tpr, roc.fpr <= (max_fpr or 0.0) + 1e-15  # 1 - min_rate is rounded
     value = np.where(allowed, value, -np.inf)
     return int(np.argmax(value >= value.max() - 1e-12))
 
 
 def n_identities_for(max_fpr: float, confidence: float) -> int:
-    """How many identities have enough pairs for the claim FPR <= max_fpr, if there is no error at all.
+    """Return the minimum number of identities that can support the claim FPR <= max_fpr, if no error is observed.
+
+    Parameters
+    ----------
+    max_fpr : float
+        Maximum false positive rate, in (0, 1).
+    confidence : float
+        Confidence level, in (0, 1).
+
+    Returns
+    -------
+    int
+        Number of identities with enough pairs of identities for the rule of three.
 
     Examples
     --------
@@ -249,13 +273,13 @@ def n_identities_for(max_fpr: float, confidence: float) -> int:
     return math.ceil((1 + math.sqrt(1 + 8 * n_for_rate(max_fpr, confidence))) / 2)
 
 
-def _check_support(max_fpr: float, confidence: float, n_cells: int, n_units: int) -> None:
-    """Refuse a target that even pairs of identities without a single error could not support."""
+def _check_support(max_fpr: float, confidence: float, n_unit_pairs: int, n_units: int) -> None:
+    """Raise an error if the pairs of identities cannot support the target even without any error."""
     needed = n_for_rate(max_fpr, confidence)
-    if n_cells < needed:
-        least = float(upper_bound(0.0, max(n_cells, 1), confidence))
+    if n_unit_pairs < needed:
+        lowest = float(upper_bound(0.0, max(n_unit_pairs, 1), confidence))
         raise ValueError(
             f"max_fpr={max_fpr!r} at confidence={confidence!r} takes at least {n_identities_for(max_fpr, confidence):,} "
-            f"identities ({needed:,} pairs of them, not one mistaken); there are {n_units:,} ({n_cells:,} pairs), enough for "
-            f"max_fpr={math.ceil(least * 1e4) / 1e4:g} at best. Give data of more identities, or a higher max_fpr."
+            f"identities ({needed:,} pairs of them, not one mistaken); there are {n_units:,} ({n_unit_pairs:,} pairs), "
+            f"enough for max_fpr={math.ceil(lowest * 1e4) / 1e4:g} at best. Give data of more identities, or a higher max_fpr."
         )

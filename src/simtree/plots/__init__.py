@@ -1,6 +1,6 @@
-"""Pictures in scikit-learn's style: a display computes, holds, and draws on any matplotlib axes.
+"""Plots in the style of scikit-learn: a display computes and stores what it draws, and draws on any matplotlib axes.
 
-matplotlib is imported when something is drawn, not before: it comes with ``pip install "simtree[plot]"``.
+matplotlib is imported only when something is drawn; it is installed by ``pip install "simtree[plot]"``.
 """
 
 from simtree.plots._evaluation import CmcDisplay, DetDisplay, ScoreHistogramDisplay, ThresholdDisplay

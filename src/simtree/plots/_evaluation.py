@@ -1,4 +1,4 @@
-"""Pictures of what `evaluate` finds: DET and CMC curves, histograms of scores, rates against the threshold."""
+"""Plots of an evaluation: DET and CMC curves, histograms of scores, and rates against the threshold."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.metrics import FloatArray, det_points
 from simtree.models._base import Similarity
-from simtree.plots._style import BLUE, FAINT, ORANGE, Display, rising
+from simtree.plots._style import BLUE, FAINT, ORANGE, Display, monotone_ends
 
 
 class _EvaluationDisplay(Display):
-    """A picture of an evaluation."""
+    """Base class of displays of an `Evaluation`."""
 
     def __init__(self, evaluation: Evaluation, *, name: str | None = None) -> None:
         self.evaluation = evaluation
@@ -35,22 +35,27 @@ class _EvaluationDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Evaluate a fitted similarity on held-out data, and draw what was found.
+        """Evaluate a fitted similarity on held-out data, and draw the result.
 
         Parameters
         ----------
-        estimator : SimilarityTree or SimilarityForest
-            Fitted.
+        estimator : Similarity
+            Fitted similarity.
         X, y, pairs : array-like
             Held-out data, as in `evaluate`.
         name : str, optional
-            Stands in the legend; by default the class of the estimator.
+            Name in the legend; by default the class of the estimator.
         ax, **kwargs
             As in `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         check_is_fitted(estimator)
-        found = evaluate(estimator, X, y, pairs=pairs)
-        return cls(found, name=found.name if name is None else name).plot(ax, **kwargs)
+        evaluation = evaluate(estimator, X, y, pairs=pairs)
+        return cls(evaluation, name=evaluation.name if name is None else name).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -63,32 +68,47 @@ class _EvaluationDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw any scores of pairs; ``same`` says which belong together, ``identities`` who the two of each pair are."""
+        """Evaluate scores of pairs from any source, and draw the result.
+
+        Parameters
+        ----------
+        same, scores, identities : array-like
+            Labels, scores and identities of the pairs, as in `evaluate_scores`.
+        name : str, optional
+            Name in the legend.
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         return cls(evaluate_scores(scores, same, identities=identities), name=name).plot(ax, **kwargs)
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw on ``ax``, or in a new figure."""
 
-    def _legend(self, **place: Any) -> None:
+    def _legend(self, **location: Any) -> None:
         if self.ax_.get_legend_handles_labels()[0]:
-            self.ax_.legend(frameon=False, **place)
+            self.ax_.legend(frameon=False, **location)
 
 
 class DetDisplay(_EvaluationDisplay):
-    """A DET curve: which share of same pairs is missed, at which share of different pairs let through, both logarithmic.
+    """Detection error tradeoff (DET) curve: the false negative rate against the false positive rate, on logarithmic axes.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` returns.
+        Result of `evaluate`.
     name : str, optional
-        Stands in the legend, before the EER.
+        Name in the legend, before the EER.
 
     Attributes
     ----------
     ax_, figure_, line_, band_
-        Where it was last drawn, the curve, and what the intervals of both rates allow.
+        Axes and figure it was last drawn on, the curve, and the band of the intervals of both rates.
 
     Examples
     --------
@@ -100,23 +120,37 @@ class DetDisplay(_EvaluationDisplay):
     """
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> Self:
-        """Draw on ``ax``, perhaps beside other curves, or in a new figure; ``line_kwargs`` are those of ``ax.plot``."""
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, perhaps with other curves; a new figure by default.
+        **line_kwargs
+            Properties of the line, as in ``ax.plot``.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         ax = self._take_axes(ax, figsize=(5.2, 4.8), layout="constrained")
-        found = self.evaluation
-        fmr, fnmr = det_points(found.roc)
-        floor_x, floor_y = 0.5 / found.n_different, 0.5 / found.n_same
-        error = f"EER = {found.eer.value:.3g}"
+        evaluation = self.evaluation
+        fpr, fnr = det_points(evaluation.roc)
+        floor_x, floor_y = 0.5 / evaluation.n_different, 0.5 / evaluation.n_same
+        error = f"EER = {evaluation.eer.value:.3g}"
         style = {"drawstyle": "steps-post", "label": error if self.name is None else f"{self.name} ({error})", **line_kwargs}
-        # Rates of zero have no place on these axes: they stand at half a pair.
-        (self.line_,) = ax.plot(np.maximum(fmr, floor_x), np.maximum(fnmr, floor_y), **style)
-        (least_fpr, most_fpr), (least_tpr, most_tpr) = rising(found.band.fpr_interval), rising(found.band.tpr_interval)
-        x = np.concatenate([least_fpr, most_fpr[::-1]])
-        y = 1.0 - np.concatenate([most_tpr, least_tpr[::-1]])
+        # A logarithmic axis cannot show zero: rates of zero are drawn at half a pair.
+        (self.line_,) = ax.plot(np.maximum(fpr, floor_x), np.maximum(fnr, floor_y), **style)
+        low_fpr, high_fpr = monotone_ends(evaluation.band.fpr_interval)
+        low_tpr, high_tpr = monotone_ends(evaluation.band.tpr_interval)
+        x = np.concatenate([low_fpr, high_fpr[::-1]])
+        y = 1.0 - np.concatenate([high_tpr, low_tpr[::-1]])
         colour = self.line_.get_color()
         (self.band_,) = ax.fill(np.maximum(x, floor_x), np.maximum(y, floor_y), color=colour, alpha=0.18, lw=0, zorder=1)
         drawn_before = ax.get_xscale() == "log"
         limits = ax.get_xlim()[0] if drawn_before else 1.0, ax.get_ylim()[0] if drawn_before else 1.0
-        ax.set(xscale="log", yscale="log", xlabel="False match rate", ylabel="False non-match rate")
+        ax.set(xscale="log", yscale="log", xlabel="False positive rate", ylabel="False negative rate")
         ax.set(xlim=(min(limits[0], floor_x), 1.0), ylim=(min(limits[1], max(floor_y, 1e-4)), 1.0))
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         self._legend(loc="lower left")
@@ -124,19 +158,21 @@ class DetDisplay(_EvaluationDisplay):
 
 
 class CmcDisplay(_EvaluationDisplay):
-    """A CMC curve: how often the true identity is among the best k, when each sample is searched among all others.
+    """Cumulative match characteristic (CMC) curve: how often a search has the true identity among its top k.
+
+    Each sample is searched among all others.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` returns, of all comparisons.
+        Result of `evaluate` with all comparisons.
     name : str, optional
-        Stands in the legend, before the rate at rank 1.
+        Name in the legend, before the rate at rank 1.
 
     Attributes
     ----------
     ax_, figure_, line_
-        Where it was last drawn, and the curve.
+        Axes and figure it was last drawn on, and the curve.
 
     Examples
     --------
@@ -153,18 +189,31 @@ class CmcDisplay(_EvaluationDisplay):
     def __init__(self, evaluation: Evaluation, *, name: str | None = None) -> None:
         if evaluation.cmc is None:
             raise ValueError(
-                "evaluation has no searches, for not all comparisons were made; evaluate points with n_pairs=None."
+                "evaluation has no searches, because not all comparisons were made; evaluate samples with n_pairs=None."
             )
         super().__init__(evaluation, name=name)
 
     def plot(self, ax: Any = None, **line_kwargs: Any) -> Self:
-        """Draw on ``ax``, perhaps beside other curves, or in a new figure; ``line_kwargs`` are those of ``ax.plot``."""
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, perhaps with other curves; a new figure by default.
+        **line_kwargs
+            Properties of the line, as in ``ax.plot``.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         ax = self._take_axes(ax, figsize=(5.6, 4.2), layout="constrained")
-        found = np.asarray(self.evaluation.cmc)
-        first = f"rank 1: {found[0]:.3f}"
+        rates = np.asarray(self.evaluation.cmc)
+        first = f"rank 1: {rates[0]:.3f}"
         style = {"marker": "o", "ms": 4, "label": first if self.name is None else f"{self.name} ({first})", **line_kwargs}
-        (self.line_,) = ax.plot(np.arange(1, len(found) + 1), found, **style)
-        ax.set(xlabel="Rank", ylabel="Share of searches that find the identity", ylim=(None, 1.01))
+        (self.line_,) = ax.plot(np.arange(1, len(rates) + 1), rates, **style)
+        ax.set(xlabel="Rank", ylabel="Identification rate", ylim=(None, 1.01))
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         self._legend(loc="lower right")
@@ -172,19 +221,19 @@ class CmcDisplay(_EvaluationDisplay):
 
 
 class ScoreHistogramDisplay(_EvaluationDisplay):
-    """How the scores of same and of different pairs are distributed, as shares of each kind.
+    """Histograms of the scores of same and of different pairs, as proportions of each.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` returns.
+        Result of `evaluate`.
     name : str, optional
-        Title of the picture.
+        Title of the plot.
 
     Attributes
     ----------
     ax_, figure_, same_, different_
-        Where it was last drawn, and the areas.
+        Axes and figure it was last drawn on, and the two histograms.
 
     Examples
     --------
@@ -196,19 +245,32 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
     """
 
     def plot(self, ax: Any = None, *, threshold: float | None = None) -> Self:
-        """Draw on ``ax``, which is cleared, or in a new figure, with a line at a threshold if one is given."""
+        """Draw the histograms.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, which are cleared; a new figure by default.
+        threshold : float, optional
+            Threshold to mark with a line.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         ax = self._take_axes(ax, figsize=(5.6, 4.0), layout="constrained")
         ax.clear()
-        bars = self.evaluation.histogram
+        histogram = self.evaluation.histogram
         self.different_, self.same_ = (
-            ax.stairs(counts / counts.sum(), bars.edges, fill=True, color=colour, alpha=0.45, label=f"{kind} pairs", lw=0)
-            for kind, counts, colour in (("different", bars.different, ORANGE), ("same", bars.same, BLUE))
+            ax.stairs(counts / counts.sum(), histogram.edges, fill=True, color=colour, alpha=0.45, label=f"{name} pairs", lw=0)
+            for name, counts, colour in (("different", histogram.different, ORANGE), ("same", histogram.same, BLUE))
         )
-        for counts, colour in ((bars.different, ORANGE), (bars.same, BLUE)):
-            ax.stairs(counts / counts.sum(), bars.edges, color=colour, lw=1.4)
+        for counts, colour in ((histogram.different, ORANGE), (histogram.same, BLUE)):
+            ax.stairs(counts / counts.sum(), histogram.edges, color=colour, lw=1.4)
         if threshold is not None:
             ax.axvline(threshold, color=FAINT, ls=":", lw=1.4, label="threshold")
-        ax.set(xlabel="Score", ylabel="Share of the pairs of a kind", title=self.name or "")
+        ax.set(xlabel="Score", ylabel="Proportion of pairs", title=self.name or "")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         ax.set_axisbelow(True)
         self._legend()
@@ -216,21 +278,21 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
 
 
 class ThresholdDisplay(_EvaluationDisplay):
-    """Which threshold: both rates against it, with their intervals.
+    """True and false positive rates against the threshold, with their intervals.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` returns.
+        Result of `evaluate`.
     name : str, optional
-        Title of the picture.
+        Title of the plot.
     report : ThresholdReport, optional
-        A threshold that was chosen (``threshold_report_``), with its target.
+        Report on a chosen threshold (``threshold_report_``), which is marked together with its target.
 
     Attributes
     ----------
     ax_, figure_, fpr_line_, tpr_line_
-        Where it was last drawn, and the curves.
+        Axes and figure it was last drawn on, and the curves.
 
     Examples
     --------
@@ -257,22 +319,50 @@ class ThresholdDisplay(_EvaluationDisplay):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Evaluate a fitted similarity on held-out data, and mark its threshold if it was calibrated."""
+        """Evaluate a fitted similarity on held-out data, and mark its threshold if it was calibrated.
+
+        Parameters
+        ----------
+        estimator : Similarity
+            Fitted similarity.
+        X, y, pairs : array-like
+            Held-out data, as in `evaluate`.
+        name : str, optional
+            Title of the plot; by default the class of the estimator.
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         check_is_fitted(estimator)
-        found = evaluate(estimator, X, y, pairs=pairs)
+        evaluation = evaluate(estimator, X, y, pairs=pairs)
         report = getattr(estimator, "threshold_report_", None)
-        return cls(found, name=found.name if name is None else name, report=report).plot(ax, **kwargs)
+        return cls(evaluation, name=evaluation.name if name is None else name, report=report).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax``, which is cleared, or in a new figure."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, which are cleared; a new figure by default.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         ax = self._take_axes(ax, figsize=(5.6, 4.4), layout="constrained")
         ax.clear()
         band, floor = self.evaluation.band, 0.5 / self.evaluation.n_different
-        kinds = (
+        curves = (
             ("true positive rate", band.tpr, band.tpr_interval, BLUE),
             ("false positive rate", band.fpr, band.fpr_interval, ORANGE),
         )
-        self.tpr_line_, self.fpr_line_ = (self._draw_rate(*kind, floor) for kind in kinds)
+        self.tpr_line_, self.fpr_line_ = (self._draw_rate(*curve, floor) for curve in curves)
         if self.report is not None:
             ax.axvline(self.report.threshold, color=FAINT, ls=":", lw=1.4, label="chosen threshold")
             if self.report.max_fpr is not None:
@@ -284,7 +374,7 @@ class ThresholdDisplay(_EvaluationDisplay):
 
     def _draw_rate(self, label: str, rate: FloatArray, interval: FloatArray, colour: str, floor: float) -> Any:
         thresholds = self.evaluation.band.thresholds
-        low, high = (np.maximum(ends, floor) for ends in rising(interval))
+        low, high = (np.maximum(ends, floor) for ends in monotone_ends(interval))
         self.ax_.fill_between(thresholds, low, high, color=colour, alpha=0.18, lw=0, step="pre")
         (line,) = self.ax_.plot(thresholds, np.maximum(rate, floor), color=colour, label=label, drawstyle="steps-pre")
         return line

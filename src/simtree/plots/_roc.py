@@ -1,4 +1,4 @@
-"""ROC curves, on linear and logarithmic axes, with the band of their intervals."""
+"""ROC curves on linear and logarithmic axes, with confidence bands."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from sklearn.utils.validation import check_is_fitted
 from simtree.evaluation._evaluate import Band, evaluate, evaluate_scores
 from simtree.metrics import Roc, roc_curve
 from simtree.models._base import Similarity
-from simtree.plots._style import FAINT, Display, rising
+from simtree.plots._style import FAINT, Display, monotone_ends
 
-# Log axes: curves have these points besides their knots, and are seen from half the smallest false positive rate on.
+# On logarithmic axes curves have these points in addition to their knots; the axis starts at this rate, or at half the smallest
+# positive false positive rate if that is lower.
 LOG_GRID = np.geomspace(1e-9, 1.0, 500)
-FIRST_VIEW = 1e-2
+MAX_LEFT_LIMIT = 1e-2
 CHANCE = "chance"
 MANY_KNOTS = 64
 
 
 class RocDisplay(Display):
-    """A ROC curve: which share of same pairs is found, at which share of different pairs let through.
+    """ROC curve: the true positive rate against the false positive rate.
 
     Parameters
     ----------
     roc : Roc
         The curve.
     knots : bool, default=True
-        Mark the knots: what a threshold can reach. Where they are dense, some of them.
+        Whether to mark the knots, which are the rates that a threshold can reach; if there are many, only some are marked.
     name : str, optional
-        Stands in the legend, before the AUC.
+        Name in the legend, before the AUC.
     band : Band, optional
-        Intervals of the rates at some thresholds, as `evaluate` finds them. What is coloured is all that they allow: at each
-        threshold the FPR and the TPR lie in their intervals.
+        Intervals of the rates at some thresholds, as computed by `evaluate`. The band is the union, over the thresholds, of the
+        rectangles of both intervals.
 
     Attributes
     ----------
     ax_, figure_, line_, knots_, band_, chance_
-        Where the curve was last drawn, its line, its marks and its band (or None), and the chance line, which curves on one
-        axes share.
+        Axes and figure the curve was last drawn on, its line, its markers and its band (or None), and the chance line, which
+        curves on the same axes share.
 
     Examples
     --------
@@ -75,27 +76,33 @@ class RocDisplay(Display):
 
         Parameters
         ----------
-        estimator : SimilarityTree
-            Fitted.
+        estimator : Similarity
+            Fitted similarity.
         X, y, pairs : array-like, optional
-            Held-out data, as ``estimator.score`` takes it. Without, the curve of the training pairs is drawn.
+            Held-out data, as in ``estimator.score``. By default the curve of the training pairs is drawn.
         band : bool, default=False
-            Draw intervals that know that pairs share people (of held-out data; see `evaluate`).
+            Whether to draw a confidence band, which accounts for pairs that share identities; requires held-out data, see
+            `evaluate`.
         knots, log_fpr, name, ax, **line_kwargs
             As in `RocDisplay` and `plot`; the name is by default the class of the estimator.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         check_is_fitted(estimator)
         given = [key for key, value in (("X", X), ("y", y), ("pairs", pairs)) if value is not None]
         if given and (X is None or y is None):
-            raise ValueError(f"Only {' and '.join(given)} was given; give X and y, or neither for the training curve.")
+            raise ValueError(f"Only {' and '.join(given)} given; give X and y, or neither for the training curve.")
         intervals = None
         if X is None or y is None:
             if band:
                 raise ValueError("band=True needs held-out data; give X and y.")
             roc, default = estimator.roc_, f"{type(estimator).__name__} in training"
         elif band:
-            found = evaluate(estimator, X, y, pairs=pairs)
-            roc, intervals, default = found.roc, found.band, found.name
+            evaluation = evaluate(estimator, X, y, pairs=pairs)
+            roc, intervals, default = evaluation.roc, evaluation.band, evaluation.name
         else:
             roc, default = estimator._roc_on(X, y, pairs), type(estimator).__name__
         display = cls(roc, knots=knots, name=default if name is None else name, band=intervals)
@@ -113,9 +120,21 @@ class RocDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of any scores of pairs; ``same`` says which belong together. The rest is as in `from_estimator`.
+        """Draw the curve of scores of pairs from any source.
 
-        With ``identities``, the two people of each pair, it has a band.
+        Parameters
+        ----------
+        same, scores : array-like of shape (n_pairs,)
+            Whether each pair is a same pair, and its score.
+        identities : array-like of shape (n_pairs, 2), optional
+            Identities of the two samples of each pair. If given, a confidence band is drawn.
+        knots, name, ax, **kwargs
+            As in `RocDisplay` and `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         band = None if identities is None else evaluate_scores(scores, same, identities=identities).band
         return cls(roc_curve(scores, same), knots=knots, name=name, band=band).plot(ax, **kwargs)
@@ -126,11 +145,17 @@ class RocDisplay(Display):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw, perhaps beside other curves; a new figure by default.
+            Axes to draw on, perhaps with other curves; a new figure by default.
         log_fpr : bool, default=False
-            Logarithmic false positive rates, down to half the smallest one that occurs. Axes that are logarithmic stay so.
+            Whether to show false positive rates on a logarithmic axis, down to half the smallest positive one. An axis that is
+            already logarithmic is kept.
         **line_kwargs
-            For the line of the curve, as in ``ax.plot``.
+            Properties of the line, as in ``ax.plot``.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         ax = self._take_axes(ax, figsize=(5.6, 4.6), layout="constrained")
         log = log_fpr or ax.get_xscale() == "log"
@@ -153,18 +178,19 @@ class RocDisplay(Display):
         return self
 
     def _draw_band(self, colour: str) -> Any:
-        """Colour what lies between the best and the worst corners of the intervals."""
+        """Fill the area between the curves of the best and of the worst corners of the intervals."""
         if self.band is None:
             return None
-        (least_fpr, most_fpr), (least_tpr, most_tpr) = rising(self.band.fpr_interval), rising(self.band.tpr_interval)
-        best = np.append(0.0, least_fpr), np.append(0.0, most_tpr)
-        worst = np.append(0.0, most_fpr), np.append(0.0, least_tpr)
+        low_fpr, high_fpr = monotone_ends(self.band.fpr_interval)
+        low_tpr, high_tpr = monotone_ends(self.band.tpr_interval)
+        best = np.append(0.0, low_fpr), np.append(0.0, high_tpr)
+        worst = np.append(0.0, high_fpr), np.append(0.0, low_tpr)
         x, y = (np.concatenate([up, [1.0], down[::-1]]) for up, down in zip(best, worst, strict=True))
         (band,) = self.ax_.fill(np.maximum(x, LOG_GRID[0]), y, color=colour, alpha=0.18, lw=0, zorder=1)
         return band
 
     def _log_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The curve without its points at zero, and with points between its knots: straight lines are bent on a log axis."""
+        """Return the curve at positive rates, with points between its knots: straight lines are curved on a log axis."""
         positive = self.roc.fpr > 0.0
         fpr = np.concatenate([LOG_GRID, self.roc.fpr[positive]])
         tpr = np.concatenate([self.roc.at(LOG_GRID), self.roc.tpr[positive]])
@@ -172,11 +198,11 @@ class RocDisplay(Display):
         return fpr[order], tpr[order]
 
     def _draw_frame(self, log: bool) -> None:
-        """Scales, labels and the chance line; curves drawn before stay in view."""
+        """Set scales, limits and labels, and draw the chance line; earlier curves stay within the limits."""
         ax, left, right, diagonal = self.ax_, -0.01, 1.01, np.array([0.0, 1.0])
         before = [line for line in ax.lines if line.get_gid() == CHANCE]
         if log:
-            seen = ax.get_xlim()[0] if before and ax.get_xscale() == "log" else FIRST_VIEW
+            seen = ax.get_xlim()[0] if before and ax.get_xscale() == "log" else MAX_LEFT_LIMIT
             left, right, diagonal = min(seen, float(self.roc.fpr[self.roc.fpr > 0.0].min()) / 2), 1.0, LOG_GRID
             ax.set_xscale("log")
         self.chance_ = before[0] if before else ax.plot([], [], color=FAINT, ls=":", lw=1.2, label=CHANCE, gid=CHANCE)[0]

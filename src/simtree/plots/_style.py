@@ -1,4 +1,4 @@
-"""What all displays have in common: one look, and the axes they were last drawn on."""
+"""Base class and style of all displays."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Orange to white to blue: told apart with any colour vision, and light enough for black text.
+# Orange to white to blue: safe for colour-blind readers, and light enough for black text.
 PALETTE = ("#e08214", "#fbd9a9", "#f7f7f7", "#b5d5ea", "#4a9bcf")
-# Same pairs, and different ones, where lines and text need darker colours.
+# Same and different pairs, for lines and text, which need darker colours.
 BLUE, ORANGE = "#1f6fae", "#d06f00"
 INK, FAINT = "#222222", "#666666"
 FONT_SIZE = 9.0
 
 
 class Display:
-    """Base of the displays: it has the axes it was last drawn on."""
+    """Base class of displays, with the axes and the figure it was last drawn on."""
 
     ax_: Any
     figure_: Any
 
     def _take_axes(self, ax: Any, **new_figure: Any) -> Any:
-        """Draw on ``ax`` from now on, or on the axes of a new figure."""
+        """Return ``ax``, or the axes of a new figure, and keep it as the axes to draw on."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -32,19 +32,20 @@ class Display:
         return self.ax_
 
 
-def rising(interval: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The low and the high ends of a rate's intervals at falling thresholds, so that neither falls.
+def monotone_ends(interval: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and the upper ends of a rate's intervals at decreasing thresholds, made non-decreasing.
 
-    A rate does not fall when the threshold does: what it is at least at one threshold it is at least at all lower ones.
+    A rate cannot decrease when the threshold does, so a lower bound at one threshold holds at all lower thresholds, and an
+    upper bound at all higher ones.
 
     Examples
     --------
-    >>> rising(np.array([[0.2, 0.6], [0.1, 0.5], [0.3, 0.9]]))
+    >>> monotone_ends(np.array([[0.2, 0.6], [0.1, 0.5], [0.3, 0.9]]))
     (array([0.2, 0.2, 0.3]), array([0.5, 0.5, 0.9]))
     """
     return np.maximum.accumulate(interval[:, 0]), np.minimum.accumulate(interval[::-1, 1])[::-1]
 
 
 def shorten(name: str, length: int) -> str:
-    """A name with its middle left out, if it is longer."""
+    """Return a name without its middle part if it is longer than a length."""
     return name if len(name) <= length else f"{name[: length // 2]}…{name[-((length - 1) // 2) :]}"

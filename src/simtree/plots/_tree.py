@@ -1,4 +1,4 @@
-"""Pictures of a tree: its cells, its pruning path, what its features say in all and about one pair."""
+"""Plots of a tree: its cells, its pruning path, the importances of features, and the explanation of one pair."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from simtree.trees._pruning import PruningPath
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region
 
-# A level of the tree has height 1: the box of a cell, its test below it, then the edges to its children; the legend is last.
+# Layout of a level of the tree, of height 1: the box of a cell, its test, and the edges to its children; then the legend.
 BOX_WIDTH, BOX_HEIGHT, TEST_BOTTOM, BAR, LEGEND = 0.9, 0.5, 0.75, 0.79, 0.55
 COLUMN_INCHES, LEVEL_INCHES = 1.25, 1.35
 NAME_LENGTHS = (60, 40, 30, 24, 20, 16, 13, 10, 8, 6)
 
 
 class TreeDisplay(Display):
-    """The top of a similarity tree: its cells level by level, the most similar on the left.
+    """Top of a similarity tree: its cells level by level, with the most similar ones on the left.
 
-    A cell has its name in the paper, ``C_{d,k}``, its numbers of training pairs and, at the end, its score ``2^D (1 - k/2^d)``.
-    Its colour is the ratio of its shares of same and different pairs. Below it is the test that does most to split it.
+    A cell shows its name in the paper, ``C_{d,k}``, its numbers of training pairs and, if it is terminal, its score
+    ``2^D (1 - k/2^d)``. Its colour is the ratio of its proportions of same and different pairs. Below it is the test that
+    contributes most to its split.
 
     Parameters
     ----------
     tree : RankTree
         ``tree_`` of a fitted `SimilarityTree`.
     max_depth : int, default=3
-        Cells of this depth are the last to be drawn.
+        Maximum depth of the cells that are drawn.
     feature_names : sequence of str, optional
         Names of the features; x0, x1, ... by default.
 
     Attributes
     ----------
     ax_, figure_, colorbar_
-        Where the tree was last drawn, and the legend of colours.
+        Axes and figure the tree was last drawn on, and the colour bar.
     text_, test_text_ : dict
-        Texts by cell (a row of ``tree.cells``): of each cell drawn, and of the test of each cell whose children are drawn.
+        Texts by cell (a row of ``tree.cells``): of each drawn cell, and of the test of each cell whose children are drawn.
 
     Examples
     --------
@@ -77,17 +78,33 @@ class TreeDisplay(Display):
         Parameters
         ----------
         estimator : SimilarityTree
-            Fitted.
+            Fitted tree.
         max_depth, feature_names, ax
             As in `TreeDisplay` and `plot`; names are by default those of the data frame that the tree was fitted on.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         check_is_fitted(estimator)
         if not isinstance(estimator, SimilarityTree):
-            raise TypeError(f"estimator={estimator!r} is not a SimilarityTree; give one tree.")
+            raise TypeError(f"estimator={estimator!r} is not a SimilarityTree; give a single tree.")
         return cls(estimator.tree_, max_depth=max_depth, feature_names=estimator._names(feature_names)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax``, which is cleared, or in a new figure of a size that suits the tree; text shrinks to fit."""
+        """Draw the tree; the font size is reduced to fit.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, which are cleared; by default a new figure whose size depends on the tree.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         columns = self._columns()
         levels, last = max(int(self.tree.cells.depth[cell]) for cell in columns), max(columns.values())
         width, height = max(4.0, last + 1.0), levels + BOX_HEIGHT + LEGEND
@@ -97,7 +114,7 @@ class TreeDisplay(Display):
         ax.set(xlim=((last - width) / 2, (last + width) / 2), ylim=(0.04 - height, 0.04))
         ax.set_axis_off()
         colours = self._draw_cells(columns)
-        self.figure_.canvas.figure.draw_without_rendering()  # Settles the layout, so that text can be measured.
+        self.figure_.canvas.figure.draw_without_rendering()  # Computes the layout, so that text can be measured.
         extents = [text.get_window_extent() for text in self.text_.values()]
         x_pixels, y_pixels = ax.transData.transform((1.0, 1.0)) - ax.transData.transform((0.0, 0.0))
         room = 0.92 * BOX_WIDTH * x_pixels, 0.92 * BOX_HEIGHT * y_pixels
@@ -113,31 +130,31 @@ class TreeDisplay(Display):
         return bool(self.tree.cells.inside[cell] >= 0 and self.tree.cells.depth[cell] < self.max_depth)
 
     def _columns(self) -> dict[int, float]:
-        """Horizontal place of each drawn cell: those without children side by side, a parent above the middle of its two."""
-        # Two cells of a level are then at least one column apart, and two with children at least two: room for their tests.
-        place: dict[int, float] = {}
+        """Return the horizontal position of each drawn cell: one column per cell without children, parents centred above."""
+        # Two cells of a level are then at least one column apart, and two cells with children at least two, so their tests fit.
+        position: dict[int, float] = {}
 
         def visit(cell: int, column: int) -> int:
             if not self._is_open(cell):
-                place[cell] = float(column)
+                position[cell] = float(column)
                 return column + 1
             inside, outside = int(self.tree.cells.inside[cell]), int(self.tree.cells.outside[cell])
             column = visit(outside, visit(inside, column))
-            place[cell] = (place[inside] + place[outside]) / 2
+            position[cell] = (position[inside] + position[outside]) / 2
             return column
 
         visit(0, 0)
-        return place
+        return position
 
     def _log_ratios(self) -> NDArray[np.float64]:
-        """Decimal logarithm of the share of same over the share of different pairs of each cell, smoothed by half a pair."""
+        """Return log10 of the proportion of same over that of different pairs of each cell, smoothed by half a pair."""
         same, different = self.tree.cells.n_same, self.tree.cells.n_different
         half = 0.5 * different[0] / same[0]
         odds = (same + 0.5) / (different + half)
         return np.asarray(np.log10(odds / odds[0]), dtype=np.float64)
 
     def _draw_cells(self, columns: dict[int, float]) -> Any:
-        """Boxes with their texts; returns the map of colours."""
+        """Draw the boxes of the cells with their texts, and return the colour map."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LinearSegmentedColormap, Normalize
         from matplotlib.patches import FancyBboxPatch
@@ -155,9 +172,9 @@ class TreeDisplay(Display):
             self.text_[cell] = self.ax_.text(x, y + BOX_HEIGHT / 2, self._describe(cell), **style)
         return colours
 
-    def _draw_legend(self, colours: Any, place: tuple[float, float, float, float], size: float) -> None:
-        """What the colours mean."""
-        bar = self.ax_.inset_axes(place, transform=self.ax_.transData)
+    def _draw_legend(self, colours: Any, bounds: tuple[float, float, float, float], size: float) -> None:
+        """Draw the colour bar."""
+        bar = self.ax_.inset_axes(bounds, transform=self.ax_.transData)
         self.colorbar_ = self.figure_.colorbar(colours, cax=bar, orientation="horizontal")
         self.colorbar_.outline.set_visible(False)
         powers = range(round(colours.norm.vmin), round(colours.norm.vmax) + 1)
@@ -168,7 +185,7 @@ class TreeDisplay(Display):
             bar.text(x, 0.5, word, transform=bar.transAxes, ha=side, va="center", size=size)
 
     def _describe(self, cell: int) -> str:
-        """Name, counts, and score of a cell; or dots, if it is split further than is drawn."""
+        """Return the text of a cell: name, counts, and its score or a note that its children are not drawn."""
         cells = self.tree.cells
         depth, rank, same, different = cells.depth[cell], cells.rank[cell], cells.n_same[cell], cells.n_different[cell]
         score = float(self.tree.scores[cell])
@@ -178,7 +195,7 @@ class TreeDisplay(Display):
         return f"$C_{{{depth},{rank}}}$\n{same:,} same\n{different:,} different{end}"
 
     def _draw_tests(self, columns: dict[int, float], size: float, room: float) -> None:
-        """The test (no wider than ``room``) and the two edges below each cell whose children are drawn."""
+        """Draw the test (at most ``room`` wide) and the two edges below each cell whose children are drawn."""
         style = {"ha": "center", "va": "center", "size": size}
         ground = {"fc": self.ax_.get_facecolor(), "ec": "none", "pad": 1.0}
         self.test_text_: dict[int, Any] = {}
@@ -197,7 +214,7 @@ class TreeDisplay(Display):
                 self.ax_.text(end, top - (BAR + 1.0) / 2, label, bbox=ground, color=FAINT, **style)
 
     def _test_texts(self, cell: int) -> Iterator[str]:
-        """The main test of a cell in ever fewer characters: first the names of features are shortened, then the text is cut."""
+        """Iterate over ever shorter texts of the main test of a cell: first with shorter feature names, then cut off."""
         test, n_more = _main_test(self.tree.region(cell))
         note = f"\n+ {n_more} more test{'s' if n_more > 1 else ''}" if n_more else ""
         n_lines = 1 if note else 2
@@ -214,19 +231,19 @@ class TreeDisplay(Display):
 
 
 class ExplanationDisplay(Display):
-    """What each feature added to the score of a pair, as bars: to the right for alike, to the left for unlike.
+    """Bar chart of the contribution of each feature to the score of a pair, positive for similar and negative for different.
 
     Parameters
     ----------
     explanation : Explanation
-        What `explain_pair` returns.
+        Result of `explain_pair`.
     max_features : int, default=15
-        How many features are shown, those that said most; the others are summed up in one bar.
+        Number of features that are shown, those with the largest contributions; the others are summed in one bar.
 
     Attributes
     ----------
     ax_, figure_, bars_
-        Where it was last drawn, and the bars.
+        Axes and figure it was last drawn on, and the bars.
 
     Examples
     --------
@@ -256,53 +273,72 @@ class ExplanationDisplay(Display):
         max_features: int = 15,
         ax: Any = None,
     ) -> Self:
-        """Draw why a fitted similarity gives the pair (x, x2) its score.
+        """Draw the explanation of the score that a fitted similarity gives the pair (x, x2).
 
         Parameters
         ----------
         estimator : SimilarityTree or SimilarityForest
-            Fitted.
+            Fitted similarity.
         x, x2 : array-like of shape (n_features,)
-            The two points.
+            The two samples.
         feature_names, max_features, ax
             As in `explain_pair`, `ExplanationDisplay` and `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         return cls(estimator.explain_pair(x, x2, feature_names=feature_names), max_features=max_features).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the bars on ``ax``, which is cleared, or in a new figure."""
-        why = self.explanation
-        shown, rest = np.split(why.order(), [self.max_features])
-        added = why.contributions[shown]
-        labels = [f"{shorten(why.feature_names[j], 30)}: {why.x[j]:.4g}, {why.x2[j]:.4g}" for j in shown]
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, which are cleared; a new figure by default.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
+        explanation = self.explanation
+        shown, rest = np.split(explanation.order(), [self.max_features])
+        added = explanation.contributions[shown]
+        labels = [
+            f"{shorten(explanation.feature_names[j], 30)}: {explanation.x[j]:.4g}, {explanation.x2[j]:.4g}" for j in shown
+        ]
         if len(rest):
-            added = np.append(added, why.contributions[rest].sum())
+            added = np.append(added, explanation.contributions[rest].sum())
             labels.append(f"{len(rest)} more features")
         ax = self._take_axes(ax, figsize=(6.4, 1.2 + 0.3 * len(labels)), layout="constrained")
         ax.clear()
-        place = np.arange(len(labels))
-        self.bars_ = ax.barh(place, added, color=[PALETTE[-1] if value >= 0.0 else PALETTE[0] for value in added])
-        ax.set_yticks(place, labels)
+        position = np.arange(len(labels))
+        self.bars_ = ax.barh(position, added, color=[PALETTE[-1] if value >= 0.0 else PALETTE[0] for value in added])
+        ax.set_yticks(position, labels)
         ax.invert_yaxis()
         ax.axvline(0.0, color=FAINT, lw=0.8)
-        ax.set(xlabel="contribution to the score", title=f"score {why.score:.4g}; baseline (average pair) {why.base:.4g}")
+        title = f"score {explanation.score:.4g}; baseline (average pair) {explanation.base:.4g}"
+        ax.set(xlabel="contribution to the score", title=title)
         return self
 
 
 class PruningDisplay(Display):
-    """Training AUC and number of terminal cells of the nested subtrees of a tree, against the penalty.
+    """Pruning path of a tree: training AUC and number of terminal cells against the penalty.
 
     Parameters
     ----------
     path : PruningPath
-        What `cost_complexity_path` returns.
+        Result of `cost_complexity_path`.
     chosen : float, optional
-        The penalty that was used, marked by a line.
+        Penalty that was used, marked by a line.
 
     Attributes
     ----------
     ax_, figure_, line_, cells_ax_, cells_line_
-        Where it was last drawn, the line of the AUC, the second axis and its line.
+        Axes and figure it was last drawn on, the line of the AUC, and the second axes with its line.
 
     Examples
     --------
@@ -320,13 +356,37 @@ class PruningDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: SimilarityTree, *, ax: Any = None) -> Self:
-        """Draw the path of a fitted tree, as it was grown, and the penalty it was pruned with."""
+        """Draw the pruning path of a fitted tree, and the penalty it was pruned with.
+
+        Parameters
+        ----------
+        estimator : SimilarityTree
+            Fitted tree.
+        ax : matplotlib axes, optional
+            As in `plot`.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         return cls(estimator.cost_complexity_path(), chosen=estimator.prune_penalty_ or None).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax``, or in a new figure."""
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on; a new figure by default.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         ax = self._take_axes(ax, figsize=(5.6, 4.0), layout="constrained")
-        # A penalty of zero has no place on a logarithmic axis: it stands a decade to the left of the smallest other.
+        # A logarithmic axis cannot show zero: a penalty of zero is drawn a decade to the left of the smallest positive one.
         positive = self.path.penalties[self.path.penalties > 0.0]
         first = positive.min() / 10 if len(positive) else 1e-6
         penalties = np.append(np.maximum(self.path.penalties, first), max(first, self.path.penalties[-1]) * 2)
@@ -337,14 +397,14 @@ class PruningDisplay(Display):
         (self.cells_line_,) = self.cells_ax_.plot(penalties, leaves, color=PALETTE[0], **style)
         self.cells_ax_.set_yscale("log")
         self.cells_ax_.set_ylabel("terminal cells", color=PALETTE[0])
-        ax.set(xscale="log", xlabel="penalty (AUC a terminal cell must be worth)", ylabel="AUC on training pairs")
+        ax.set(xscale="log", xlabel="penalty (minimum AUC gain per terminal cell)", ylabel="AUC on training pairs")
         if self.chosen is not None:
             ax.axvline(self.chosen, color=FAINT, ls=":", lw=1.2)
         return self
 
 
 class ImportanceDisplay(Display):
-    """Share of each feature in what a similarity learned, as bars.
+    """Bar chart of the importances of features.
 
     Parameters
     ----------
@@ -353,12 +413,12 @@ class ImportanceDisplay(Display):
     feature_names : sequence of str, optional
         Names of the features; x0, x1, ... by default.
     max_features : int, default=15
-        How many features are shown, the most important ones; the others are summed up in one bar.
+        Number of features that are shown, the most important ones; the others are summed in one bar.
 
     Attributes
     ----------
     ax_, figure_, bars_
-        Where it was last drawn, and the bars.
+        Axes and figure it was last drawn on, and the bars.
 
     Examples
     --------
@@ -389,16 +449,32 @@ class ImportanceDisplay(Display):
         Parameters
         ----------
         estimator : SimilarityTree or SimilarityForest
-            Fitted.
+            Fitted similarity.
         feature_names, max_features, ax
-            As in `ImportanceDisplay` and `plot`; names are by default those of the data frame that was fitted.
+            As in `ImportanceDisplay` and `plot`; names are by default those of the data frame that it was fitted on.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
         """
         check_is_fitted(estimator)
         names = estimator._names(feature_names)
         return cls(estimator.feature_importances_, feature_names=names, max_features=max_features).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the bars on ``ax``, which is cleared, or in a new figure."""
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on, which are cleared; a new figure by default.
+
+        Returns
+        -------
+        Self
+            The display, drawn.
+        """
         names = [f"x{j}" for j in range(len(self.importances))] if self.feature_names is None else self.feature_names
         shown, rest = np.split(np.argsort(-self.importances, kind="stable"), [self.max_features])
         shares, labels = self.importances[shown], [shorten(str(names[j]), 30) for j in shown]
@@ -407,21 +483,22 @@ class ImportanceDisplay(Display):
             labels.append(f"{len(rest)} more feature{'s' if len(rest) > 1 else ''}")
         ax = self._take_axes(ax, figsize=(5.6, 1.0 + 0.28 * len(labels)), layout="constrained")
         ax.clear()
-        place = np.arange(len(labels))
+        position = np.arange(len(labels))
         colours = [PALETTE[-1]] * len(shown) + [PALETTE[3]] * (len(labels) - len(shown))
-        self.bars_ = ax.barh(place, shares, color=colours)
-        ax.set_yticks(place, labels)
+        self.bars_ = ax.barh(position, shares, color=colours)
+        ax.set_yticks(position, labels)
         ax.invert_yaxis()
-        ax.set(xlabel="share of the AUC gain of all splits")
+        ax.set(xlabel="share of the total AUC gain")
         ax.grid(visible=True, axis="x", alpha=0.25, lw=0.6)
         ax.set_axisbelow(True)
         return self
 
 
 def _main_test(region: Region) -> tuple[Region, int]:
-    """The test of an axis region that lowers impurity most, as a region of its own, and how many tests there are besides.
+    """Return the test of an axis region that decreases impurity most, as a region, and the number of its other tests.
 
-    Among many tests it is written the way round that most ways inside take it. Other regions are returned as they are.
+    The test has the direction (at most, or greater than) that most paths to the inside take. Other regions are returned
+    unchanged.
     """
     if not isinstance(region, AxisRegion):
         return region, 0
