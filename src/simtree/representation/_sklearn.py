@@ -1,4 +1,4 @@
-"""Save and load scikit-learn's scalers and PCA as data."""
+"""scikit-learn's scalers and PCA as data: what a model file holds of them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ import numpy as np
 from simtree.io._fields import MAX_COUNT, MAX_MODERATE, Fields, moderate
 from simtree.io._registry import External, adapt
 
-# Fitted arrays of each scaler, with one entry per feature; those disabled by parameters are None.
-SCALERS = {
-    "MaxAbsScaler": ("max_abs_", "scale_"),
-    "MinMaxScaler": ("data_max_", "data_min_", "data_range_", "min_", "scale_"),
-    "RobustScaler": ("center_", "scale_"),
-    "StandardScaler": ("mean_", "scale_", "var_"),
+# The fitted arrays of each scaler, one entry per feature, and the parameters one of which makes it fit the array.
+SCALERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "MaxAbsScaler": {"max_abs_": (), "scale_": ()},
+    "MinMaxScaler": {"data_max_": (), "data_min_": (), "data_range_": (), "min_": (), "scale_": ()},
+    "RobustScaler": {"center_": ("with_centering",), "scale_": ("with_scaling",)},
+    "StandardScaler": {"mean_": ("with_mean", "with_std"), "scale_": ("with_std",), "var_": ("with_std",)},
 }
 
 
-def _scaler_state(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+def _is_fitted(scaler: Any, parameters: tuple[str, ...]) -> bool:
+    """Return whether a scaler fits an array that depends on these parameters (none: always)."""
+    return not parameters or any(getattr(scaler, parameter) for parameter in parameters)
+
+
+def _scaler_state(arrays: dict[str, tuple[str, ...]]) -> Callable[[Any], dict[str, Any]]:
     """Return a function that writes the fitted arrays of a scaler."""
 
     def get_state(fitted: Any) -> dict[str, Any]:
-        arrays = {name: getattr(fitted, name) for name in names}
         return {
-            name: None if array is None else moderate(np.asarray(array, dtype=np.float64)) for name, array in arrays.items()
+            name: moderate(np.asarray(getattr(fitted, name), dtype=np.float64)) if _is_fitted(fitted, parameters) else None
+            for name, parameters in arrays.items()
         }
 
     return get_state
 
 
-def _read_scaler(names: tuple[str, ...]) -> Callable[[Any, Fields], int]:
+def _read_scaler(arrays: dict[str, tuple[str, ...]]) -> Callable[[Any, Fields], int]:
     """Return a function that reads the fitted arrays of a scaler."""
 
     def set_state(scaler: Any, fields: Fields) -> int:
-        for name in names:
-            array = fields.moderate(name, (scaler.n_features_in_,)) if fields.has(name) else None
-            if name == "scale_" and array is not None and not array.all():
-                raise fields.fail(name, "must not contain zeros")
+        for name, parameters in arrays.items():
+            array = fields.moderate(name, (scaler.n_features_in_,)) if _is_fitted(scaler, parameters) else None
+            if name == "scale_" and array is not None and (np.abs(array) < 1.0 / MAX_MODERATE).any():
+                raise fields.fail(name, "must not hold zeros")
             setattr(scaler, name, array)
         return int(scaler.n_features_in_)
 
@@ -46,7 +51,7 @@ def _read_scaler(names: tuple[str, ...]) -> Callable[[Any, Fields], int]:
 
 
 def _pca_state(fitted: Any) -> dict[str, Any]:
-    """Return the state of a fitted PCA for a model file."""
+    """Return what a model file holds of a fitted PCA."""
     return {
         "components": moderate(np.asarray(fitted.components_, dtype=np.float64)),
         "mean": moderate(np.asarray(fitted.mean_, dtype=np.float64)),
@@ -59,7 +64,7 @@ def _pca_state(fitted: Any) -> dict[str, Any]:
 
 
 def _read_pca(pca: Any, fields: Fields) -> int:
-    """Restore a fitted PCA from a model file."""
+    """Read what a PCA learned."""
     pca.components_ = fields.moderate("components", (None, pca.n_features_in_))
     pca.mean_ = fields.moderate("mean", (pca.n_features_in_,))
     pca.n_components_ = len(pca.components_)
@@ -72,6 +77,6 @@ def _read_pca(pca: Any, fields: Fields) -> int:
     return int(pca.n_components_)
 
 
-for name, arrays in SCALERS.items():
-    adapt(name, External("sklearn.preprocessing", _scaler_state(arrays), _read_scaler(arrays)))
+for _name, _arrays in SCALERS.items():
+    adapt(_name, External("sklearn.preprocessing", _scaler_state(_arrays), _read_scaler(_arrays)))
 adapt("PCA", External("sklearn.decomposition", _pca_state, _read_pca))
