@@ -92,7 +92,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "evaluate": (
         "`--plots` draws DET and ROC curves with the band of their intervals, histograms of the scores, both rates against the "
         "threshold and, if all comparisons were made, the CMC curve.",
-        ["simtree evaluate people.simtree test.csv --label person --never-pair sitting --groups device --plots pictures"],
+        ["simtree evaluate people.simtree test.csv --label person --never-pair sitting --by device --plots pictures"],
     ),
     "score": (
         "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`.",

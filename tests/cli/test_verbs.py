@@ -403,9 +403,14 @@ def test_evaluate_finds_what_the_function_finds(folder):
 
 def test_evaluate_prints_tables_and_draws_pictures(folder, tmp_path):
     pictures = tmp_path / "new" / "pictures"
-    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--groups", "device", "--plots", pictures)
-    for said in ("AUC", "EER", "FMR100", "found at rank 1", "At the model's threshold", "Within groups", "phone"):
+    done = run("evaluate", folder / "people.simtree", folder / "test.csv", *LABEL, "--by", "device", "--plots", pictures)
+    for said in ("AUC", "EER", "FPR at most", "found at rank 1", "At the model's threshold", "By device", "phone"):
         assert said in done.stdout
+    words = done.stdout.split("FPR: share of different pairs")
+    assert "FMR" not in words[0]
+    assert "ISO: FMR" in words[1]
+    assert "d': distance" in words[1]
+    assert done.stdout.strip().splitlines()[-1].startswith("At threshold ")
     names = ["cmc.png", "det.png", "roc.png", "scores.png", "threshold.png"]
     assert sorted(file.name for file in pictures.iterdir()) == names
     assert all((pictures / name).read_bytes().startswith(b"\x89PNG") for name in names)
@@ -459,7 +464,7 @@ def test_scores_that_cannot_be_evaluated(folder, tmp_path):
         in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
     )
     assert "there is no file" in run("evaluate", "--scores", tmp_path / "away.csv", code=1).stderr
-    for option in (["--label", "x"], ["--groups", "x"], ["--never-pair", "x"]):
+    for option in (["--label", "x"], ["--by", "x"], ["--never-pair", "x"]):
         done = run("evaluate", "--scores", tmp_path / "scores.txt", *option, code=2)
         assert f"{option[0]} has no meaning with --scores" in done.stderr
     (tmp_path / "scores.txt").write_text("ann ann x 1.5\nbob bob y 2.5\n")

@@ -113,7 +113,7 @@ def test_subgroups_at_one_threshold(tree, held_out):
         assert group.fnmr.value == pytest.approx(1 - accepted[within & pairs.same].mean())
         assert group.fmr.low <= group.fmr.value <= group.fmr.high
     assert {group.subgroup for group in found.by} == {"phone", "pad"}
-    assert "within groups" in str(found)
+    assert "within subgroups" in str(found)
 
 
 def test_unknown_subgroups(tree, held_out):
@@ -133,7 +133,7 @@ def test_a_subgroup_without_same_or_different_pairs(tree, held_out):
 
 def test_table_and_json(result):
     text = str(result)
-    for word in ("AUC", "EER", "FMR1000", "ZeroFMR", "rank 1", "open set", "20 identities"):
+    for word in ("AUC", "EER", "FPR at most", "TPR at FPR 0", "rank 1", "open set", "20 identities"):
         assert word in text
     assert all(len(line) < 128 for line in text.splitlines())
     json.loads(json.dumps(result.to_dict(), allow_nan=False))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from simtree.cli._common import (
@@ -27,7 +26,8 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import cores, labelled_pairs, load_model, points_of
 from simtree.cli._tables import check_there, read_samples
-from simtree.evaluation._evaluate import NAMED, RANKS, Evaluation, evaluate, evaluate_scores
+from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
+from simtree.evaluation._report import RANKS, ThresholdRates, complement, in_plain_words, legend, rates_at_threshold
 from simtree.evaluation._score_files import read_scores
 from simtree.evaluation._thresholds import ThresholdReport
 
@@ -53,9 +53,9 @@ def evaluate_model(
         ),
     ] = None,
     never_pair: NeverPair = None,
-    groups: Annotated[
+    by: Annotated[
         str | None,
-        typer.Option("--groups", metavar="COL", help="Column of an attribute, such as sex or device: error rates within each."),
+        typer.Option("--by", metavar="COL", help="Column with an attribute, such as sex or device: also rates per subgroup."),
     ] = None,
     unit: Annotated[
         Unit,
@@ -81,14 +81,13 @@ def evaluate_model(
             require_matplotlib()
             check_writable("--plots", plots)
         report: ThresholdReport | None = None
-        threshold: float | None = None
         if scores is not None:
             _refuse(
                 MODEL=model,
                 DATA=data,
                 __label=label,
                 __never_pair=never_pair,
-                __groups=groups,
+                __by=by,
                 __unit=None if unit is Unit.identities else unit,
                 __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
             )
@@ -97,15 +96,18 @@ def evaluate_model(
             if model is None or data is None or label is None:
                 raise typer.BadParameter("give MODEL, DATA and --label COL, or --scores FILE.")
             learned = load_model(model)
-            report, threshold = getattr(learned, "threshold_report_", None), float(learned.threshold_)
-            found = _from_model(learned, data, label, never_pair, groups, unit.value, n_pairs, n_jobs)
+            report = getattr(learned, "threshold_report_", None)
+            found = _from_model(learned, data, label, never_pair, by, unit.value, n_pairs, n_jobs)
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
-    rates = None if threshold is None or not math.isfinite(threshold) else _at(found, threshold)
+    rates = None if scores is not None else rates_at_threshold(found)
     if as_json:
-        show_json({"model": model and str(model), "data": source, "at_threshold": rates, **found.to_dict(), "pictures": files})
+        at_threshold = None if rates is None else dataclasses.asdict(rates)
+        show_json(
+            {"model": model and str(model), "data": source, "at_threshold": at_threshold, **found.to_dict(), "plots": files}
+        )
         return
-    show(*_tables(found, source, rates, report))
+    show(*_tables(found, source, rates, report, by), *legend(found), "", in_plain_words(found) or "")
     for file in files:
         say(f"Drawn: {file}")
 
@@ -122,15 +124,15 @@ def _from_model(
     data: Path,
     label: str,
     never_pair: str | None,
-    groups: str | None,
+    by: str | None,
     unit: str,
     n_pairs: int,
     n_jobs: int,
 ) -> Evaluation:
     found = read_samples(data)
     y, apart, pairs = labelled_pairs(found, label, never_pair)
-    grouped = None if groups is None else found.labels(groups, "--groups")
-    X = points_of(learned, found, [name for name in (label, never_pair, groups) if name is not None])
+    grouped = None if by is None else found.labels(by, "--by")
+    X = points_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
     with cores(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
         return evaluate(
             learned,
@@ -142,19 +144,6 @@ def _from_model(
             n_pairs=n_pairs or None,
             threshold=learned.threshold_,
         )
-
-
-def _at(found: Evaluation, threshold: float) -> dict[str, Any]:
-    """Both rates at a threshold that was asked for, with their intervals."""
-    band = found.band
-    place = int(np.flatnonzero(band.thresholds == threshold)[0])
-    return {
-        "threshold": threshold,
-        "fpr": float(band.fpr[place]),
-        "fpr_interval": band.fpr_interval[place].tolist(),
-        "tpr": float(band.tpr[place]),
-        "tpr_interval": band.tpr_interval[place].tolist(),
-    }
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:
@@ -181,52 +170,49 @@ def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> lis
     return files
 
 
-def _tables(found: Evaluation, source: str, rates: dict[str, Any] | None, report: ThresholdReport | None) -> list[Any]:
+def _tables(
+    found: Evaluation, source: str, rates: ThresholdRates | None, report: ThresholdReport | None, by: str | None
+) -> list[Any]:
     interval = f"{100 * found.confidence:g} % interval"
-    figures = table(f"{source}: {found.name}", "figure", ">value", interval)
+    metrics = table(f"{source}: {found.name}", "metric", ">value", interval)
     if found.n_identities is not None:
-        figures.add_row("identities", f"{found.n_identities:,}", "")
+        metrics.add_row("identities", f"{found.n_identities:,}", "")
     if found.n_samples is not None:
-        figures.add_row("samples", f"{found.n_samples:,}", "")
+        metrics.add_row("samples", f"{found.n_samples:,}", "")
     drawn = "" if found.n_same + found.n_different >= found.n_possible else f"drawn from {found.n_possible:,} of both kinds"
-    figures.add_row("same pairs", f"{found.n_same:,}", drawn)
-    figures.add_row("different pairs", f"{found.n_different:,}", drawn)
-    figures.add_row("AUC", f"{found.auc.value:.4f}", _ends(found.auc.low, found.auc.high))
-    figures.add_row("AUC up to FPR 0.01", f"{found.partial_auc:.4f}", "chance is 0.5")
-    figures.add_row("EER", f"{found.eer.value:.4f}", _ends(found.eer_interval.low, found.eer_interval.high))
-    figures.add_row("d'", f"{found.d_prime:.3f}", "")
-    figures.add_row("Cllr, at best", f"{found.min_cllr:.3f}", "")
+    metrics.add_row("same pairs", f"{found.n_same:,}", drawn)
+    metrics.add_row("different pairs", f"{found.n_different:,}", drawn)
+    metrics.add_row("AUC", f"{found.auc.value:.4f}", _ends(found.auc.low, found.auc.high))
+    metrics.add_row("AUC up to FPR 0.01", f"{found.partial_auc:.4f}", "chance is 0.5")
+    metrics.add_row("EER", f"{found.eer.value:.4f}", _ends(found.eer_interval.low, found.eer_interval.high))
+    metrics.add_row("d'", f"{found.d_prime:.3f}", "")
+    metrics.add_row("Cllr, at best", f"{found.min_cllr:.3f}", "")
     if found.cmc is not None:
         for k in RANKS:
-            figures.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", "")
+            metrics.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", "")
     for fpir, fnir in (found.fnir or {}).items():
-        figures.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir:.4f}", "")
-    names = {rate: name for name, rate in NAMED.items()}
+        metrics.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir:.4f}", "")
     points = table(
-        f"Operating points; intervals are for new {found.unit}", "FMR at most", "", ">FMR here", ">FNMR", interval, ">threshold"
+        f"Operating points; intervals are for new {found.unit}", "FPR at most", ">FPR here", ">TPR", interval, ">threshold"
     )
     for point in found.operating_points:
-        ends = _ends(point.fnmr.low, point.fnmr.high)
+        tpr = complement(point.fnmr)
         points.add_row(
-            f"{point.target:g}",
-            names.get(point.target, ""),
-            f"{point.fmr:.3g}",
-            f"{point.fnmr.value:.4f}",
-            ends,
-            f"{point.threshold:.5g}",
+            f"{point.target:g}", f"{point.fmr:.3g}", f"{tpr.value:.4f}", _ends(tpr.low, tpr.high), f"{point.threshold:.5g}"
         )
-    shown = [figures, points]
+    shown = [metrics, points]
     if rates is not None:
         promise = "" if report is None or report.max_fpr is None else f", which promises FPR <= {report.max_fpr:g}"
-        at = table(f"At the model's threshold {rates['threshold']:.5g}{promise}", "rate", ">value", interval)
-        at.add_row("FPR", f"{rates['fpr']:.3g}", _ends(*rates["fpr_interval"]))
-        at.add_row("TPR", f"{rates['tpr']:.4f}", _ends(*rates["tpr_interval"]))
+        at = table(f"At the model's threshold {rates.threshold:.5g}{promise}", "rate", ">value", interval)
+        at.add_row("FPR", f"{rates.fpr:.3g}", _ends(*rates.fpr_interval))
+        at.add_row("TPR", f"{rates.tpr:.4f}", _ends(*rates.tpr_interval))
         shown.append(at)
     if found.by:
-        within = table(f"Within groups, at threshold {found.by_threshold:.5g}", "group", ">FMR", "", ">FNMR", "")
+        within = table(f"By {by}, at threshold {found.by_threshold:.5g}", str(by), ">FPR", interval, ">TPR", interval)
         for group in found.by:
+            tpr_of_group = complement(group.fnmr) if group.fnmr else None
             cells = [
-                (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fmr, group.fnmr)
+                (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fmr, tpr_of_group)
             ]
             within.add_row(str(group.subgroup), *cells[0], *cells[1])
         shown.append(within)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from simtree._utils.validation import check_choice, check_integer, check_real
 from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, Histogram, Score, count_comparisons
 from simtree.evaluation._intervals import CurveTallies, wilson_interval
+from simtree.evaluation._report import report_lines
 from simtree.metrics import (
     EqualErrorRate,
     FloatArray,
@@ -33,7 +34,6 @@ from simtree.pairs._sampling import IndexPairs, PairSampler, PairSource
 DEFAULT_FPRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 DEFAULT_FPIRS = (1e-1, 1e-2, 1e-3)
 NAMED = {"FMR100": 1e-2, "FMR1000": 1e-3, "FMR10000": 1e-4}
-RANKS = (1, 5, 10, 20)
 SUBGROUP_FPR = 1e-3
 # Maximum number of knots of a curve in `Evaluation.to_dict`.
 MAX_KNOTS = 1_000
@@ -180,6 +180,9 @@ class Evaluation:
         Threshold at which the rates of subgroups are computed.
     by : tuple of SubgroupRates
         Error rates within subgroups.
+    threshold : float or None
+        Threshold in use: the one that was given, or that of FPR 1e-3 (of the lowest FPR in the table if that is higher). None
+        if it is infinite.
 
     Examples
     --------
@@ -211,12 +214,13 @@ class Evaluation:
     band: Band
     by_threshold: float | None
     by: tuple[SubgroupRates, ...]
+    threshold: float | None = None
 
     def __repr__(self) -> str:
         return f"Evaluation({self.name}: AUC {self.auc}, {self.n_same:,} same and {self.n_different:,} different pairs)"
 
     def __str__(self) -> str:
-        return "\n".join(_report(self))
+        return "\n".join(report_lines(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as values that JSON can hold.
@@ -489,6 +493,7 @@ def _evaluate(
             _subgroup_rates(subgroup, subgroup_tallies, index, options.confidence)
             for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
+        threshold=None if options.threshold is not None and math.isinf(options.threshold) else by_threshold,
     )
 
 
@@ -537,47 +542,6 @@ def _open_set(counted: Counted) -> dict[float, float] | None:
         return None
     targets = [rate for rate in DEFAULT_FPIRS if len(counted.searches.ranks) >= n_for_rate(rate)]
     return dict(zip(targets, fnir_at_fpir(counted.searches, targets).tolist(), strict=True))
-
-
-def _report(result: Evaluation) -> list[str]:
-    """Lines of the table."""
-    n_compared = result.n_same + result.n_different
-    of_all = "" if n_compared >= result.n_possible else f", drawn from {result.n_possible:,}"
-    people = [
-        f"{n:,} {what}" for n, what in ((result.n_identities, "identities"), (result.n_samples, "samples")) if n is not None
-    ]
-    lines = [
-        f"{result.name}: {', '.join([*people, f'{result.n_same:,} same and {result.n_different:,} different pairs'])}{of_all}",
-        f"intervals: {100 * result.confidence:g} %, for new {result.unit}",
-        "",
-        f"AUC            {result.auc}",
-        f"AUC to FPR 1 % {result.partial_auc:.4g} (chance 0.5)",
-        f"EER            {result.eer_interval}, error rates {result.eer.low:.3g} and {result.eer.high:.3g}",
-        f"ZeroFMR        FNMR {result.zero_fmr:.3g} among {result.n_different:,} different pairs",
-        f"d'             {result.d_prime:.3g}",
-        f"Cllr           {result.cllr:.3g} as log-likelihood ratios, at best {result.min_cllr:.3g}",
-        "",
-        "FMR at most       FMR here    FNMR      interval              threshold",
-    ]
-    names = {rate: name for name, rate in NAMED.items()}
-    lines += [
-        f"{point.target:<8g}{names.get(point.target, ''):<10}{point.fmr:<12.3g}{point.fnmr.value:<10.4f}"
-        f"{f'[{point.fnmr.low:.4f}, {point.fnmr.high:.4f}]':<22}{point.threshold:.6g}"
-        for point in result.operating_points
-    ]
-    if result.cmc is not None:
-        ranks = [f"rank {k}: {result.cmc[k - 1]:.4f}" for k in RANKS if k <= len(result.cmc)]
-        lines += ["", f"identification, each sample among all others: {', '.join(ranks)}"]
-    if result.fnir:
-        lines.append(f"open set: {', '.join(f'FNIR {fnir:.4f} at FPIR {fpir:g}' for fpir, fnir in result.fnir.items())}")
-    if result.by:
-        lines += ["", f"within groups, all at threshold {result.by_threshold:.6g}:"]
-        lines += [
-            f"{rates.subgroup!s:<16} FMR {rates.fmr or '-'} of {rates.n_different:,}, "
-            f"FNMR {rates.fnmr or '-'} of {rates.n_same:,}"
-            for rates in result.by
-        ]
-    return lines
 
 
 def _to_plain(value: Any) -> Any:
