@@ -73,5 +73,29 @@ def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.
     return np.asarray(found, dtype=np.bool_)
 
 
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, in the singular or the plural.
+
+    Parameters
+    ----------
+    n : int
+        The number.
+    noun : str
+        The noun in the singular.
+    plural : str, optional
+        Its plural; by default with an s.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> count(1, "feature"), count(1200, "class", "classes")
+    ('1 feature', '1,200 classes')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
 def _range(low: int, high: int | None) -> str:
     return f"of at least {low}" if high is None else f"from {low} to {high}"

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._utils.matrices import MAX_SQUARED
 from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, UnitDraws, curve_thresholds
 from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
-from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation
+from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation, unit_of
 from simtree.pairs._sampling import DifferentBlock, Index, IndexPairs, PairSource
 
 # Different pairs scored at a time; up to how many their scores are kept until all are there; how many are drawn otherwise to
@@ -184,6 +185,7 @@ class _Kind:
         self.in_bars: Codes = np.zeros(len(bars) - 1, dtype=np.int64)
         self.lowest, self.highest = np.inf, -np.inf
         self.cost = self._sum = self._squares = 0.0
+        self._unit = unit_of(max(-float(bars[0]), float(bars[-1])))
         self._shift = float(bars[0] + bars[-1]) / 2  # near the mean, so that little is lost in the difference of squares
 
     @property
@@ -211,7 +213,7 @@ class _Kind:
         """Count pairs, all those of two units in one call; placements are given by level."""
         self.counts += np.bincount(levels, minlength=self.n_levels)
         self.in_bars += np.histogram(np.clip(scores, self._bars[0], self._bars[-1]), self._bars)[0]
-        moved = scores - self._shift
+        moved = (scores - self._shift) / self._unit
         self._sum += float(moved.sum())
         self._squares += float(moved @ moved)
         self.cost += cost
@@ -226,9 +228,9 @@ class _Kind:
                 tally.add(first[chosen], second[chosen], scores[chosen])
 
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of the scores."""
+        """Mean and variance of the scores, in a common unit."""
         mean = self._sum / self.n_pairs
-        return mean + self._shift, max(self._squares / self.n_pairs - mean**2, 0.0)
+        return mean + self._shift / self._unit, max(self._squares / self.n_pairs - mean**2, 0.0)
 
 
 class _Search:
@@ -274,6 +276,11 @@ def _finite(scores: FloatArray) -> FloatArray:
     unusable = np.count_nonzero(~np.isfinite(scores))
     if unusable:
         raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {scores.size}: drop or replace them.")
+    if scores.size and not np.abs(scores).max() <= MAX_SQUARED:
+        raise ValueError(
+            f"scores must lie within {MAX_SQUARED:g}, got {scores[np.abs(scores).argmax()]:g}: "
+            "divide them, or X, by a large number."
+        )
     return scores
 
 

@@ -199,7 +199,8 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     from sklearn.metrics import roc_curve as sklearn_roc_curve  # here, because it takes most of the time of an import
 
     # Collinear knots are operating points too: dropping them would make tpr_at_fpr miss some.
-    fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds up the scores to see whether they are finite
+        fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
     return Roc(fpr, tpr, thresholds)
 
 

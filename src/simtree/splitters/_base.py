@@ -126,6 +126,8 @@ class Splitter(BaseEstimator, ABC):
     default_coordinates: ClassVar[tuple[str, ...]] = ("abs_diff", "sum")
     #: Whether `Cell.codes` is used.
     binned: ClassVar[bool] = True
+    #: Whether values of features are squared, which limits how large they may be.
+    squares: ClassVar[bool] = False
 
     def check(self, pair_map: CoordinateSet) -> None:
         """Raise a ValueError or TypeError if a parameter is wrong, or if the coordinates do not suit the splitter."""
