@@ -145,7 +145,7 @@ def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, mon
 
 
 def test_too_few_trees(blobs):
-    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows are in the bag of every tree; grow more"):
+    with pytest.raises(ValueError, match=r"n_estimators=1 is too few, with \d+ rows in the bag of every tree; grow more"):
         ForestPosterior(n_estimators=1, random_state=0).fit_transform(*blobs)
     assert ForestPosterior(n_estimators=1, random_state=0).fit(*blobs).transform(blobs[0]).shape == (110, 6)
 
@@ -244,7 +244,7 @@ def test_repeats_are_averaged(blobs):
         ({"landmarks": "rows"}, ValueError, "landmarks='rows' is unknown; choose one of 'kmeans', 'fourier'"),
         ({"max_classes": 1}, ValueError, "max_classes=1"),
         ({"cv": 1}, ValueError, "cv=1 is out of range; give an int of at least 2"),
-        ({"cv": 200}, ValueError, "cv=200 is more than the 110 rows there are; make fewer folds"),
+        ({"cv": 200}, ValueError, "cv=200 is more than the number of rows, 110; make fewer folds"),
     ],
 )
 def test_bad_discriminant(blobs, parameters, error, message):

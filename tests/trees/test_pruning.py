@@ -107,7 +107,7 @@ def test_folds_share_no_point_and_hold_whole_classes_if_asked(blobs):
         assert counts.max() - counts.min() <= 1  # each class has its share of each fold
     by_classes = fold_numbers(sampler.labels, sampler, 3, rng)
     assert all(len(set(by_classes[y == k])) == 1 for k in range(6))
-    with pytest.raises(ValueError, match="cv=7 is more than the 6 groups there are; make fewer folds"):
+    with pytest.raises(ValueError, match="cv=7 is more than the number of groups, 6; make fewer folds"):
         fold_numbers(sampler.labels, sampler, 7, rng)
 
 

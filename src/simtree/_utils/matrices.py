@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,8 @@ MAX_FLOAT = float(np.finfo(np.float64).max)
 MAX_SQUARED = 1e140
 #: The square of a float32 that is larger overflows; and a float64 that is larger does not fit into a float32.
 LARGE, MAX_FLOAT32 = 1e18, float(np.finfo(np.float32).max)
+
+_DATES = "convert them to numbers, such as days since the first date, or drop them"
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = False, **options: Any) -> NDArray[Any]:
@@ -163,14 +166,11 @@ def _check_dates(name: str, X: Any) -> None:
     """Raise if a column of a frame, or an array, holds dates: they would be taken for numbers."""
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "mM":
-            raise ValueError(f"{name} is an array of dates; convert it to numbers, such as days since the first date.")
+            raise ValueError(f"{name} is an array of dates; {_DATES}.")
         return
     for column, dtype in _columns(X):
         if str(dtype).lower().startswith(("date", "time", "duration", "period", "interval")):
-            raise ValueError(
-                f"{name} has the column {column!r} of dates; convert it to numbers, such as days since the first date, or "
-                "drop it."
-            )
+            raise ValueError(f"{name} has the column {column!r} of dates; {_DATES}.")
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
@@ -185,19 +185,24 @@ def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool,
     """Raise an error that names the first column of text, NaN or infinity; the given one if there is none."""
     if np.ndim(X) != 2 or hasattr(X, "toarray"):
         raise error
+    if str(error).startswith("Complex data not supported"):
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers; give real ones, such as {name}.real.")
     names = [column for column, _ in _columns(X)]
     columns = _as_columns(X)
     target = np.float32 if dtype is np.float32 else np.float64
     for j, column in enumerate(columns):
         which = repr(names[j]) if names else str(j)
+        has = f"has the column {which} of {{}}" if names else f"has {{}} in column {which}"
         values = _as_floats(column)
         if values is None:
-            text = next((cell for cell in column if isinstance(cell, str | bytes)), None)
-            if text is None:
-                continue
-            raise ValueError(
-                f"{name} has the column {which} of text, such as {text!r}; convert it to numbers or drop it."
-            ) from error
+            text = next((str(cell) for cell in column if isinstance(cell, str | bytes)), None)
+            if text is not None:
+                raise ValueError(
+                    f"{name} {has.format('text')}, such as {text!r}; convert it to numbers, or drop it."
+                ) from error
+            if any(isinstance(cell, date) for cell in column):
+                raise ValueError(f"{name} {has.format('dates')}; {_DATES}.") from error
+            continue
         with np.errstate(over="ignore"):
             values = values.astype(target)
         unusable = np.flatnonzero(~np.isfinite(values))

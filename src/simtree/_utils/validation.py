@@ -69,7 +69,7 @@ def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.
     n_same = int(np.count_nonzero(found))
     if n_same in (0, n_pairs):
         kind = "different" if n_same == 0 else "same"
-        raise ValueError(f"{name} holds {n_pairs} {kind} pairs only; give pairs of both kinds.")
+        raise ValueError(f"{name} holds {count(n_pairs, f'{kind} pair')} only; give pairs of both kinds.")
     return np.asarray(found, dtype=np.bool_)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simtree._utils.validation import count
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, cllr, min_cllr, monotone_llr
 from simtree.pairs._sampling import IndexPairs
@@ -115,7 +116,10 @@ def fit_calibration(scores: FloatArray, pairs: IndexPairs, units: Any, random_st
             judged |= left_out
     kinds = pairs.same[judged]
     if not 0 < np.count_nonzero(kinds) < len(kinds):
-        raise ValueError(f"y has {n_units} identities; too few for folds with same and different pairs, give more identities.")
+        raise ValueError(
+            f"y has {count(n_units, 'identity', 'identities')}; "
+            "too few for folds with same and different pairs, give more identities."
+        )
     return Calibration(
         *monotone_llr(scores, pairs.same),
         cllr_before=cllr(scores[judged], kinds),

@@ -19,7 +19,7 @@ def fold_numbers(units: NDArray[np.int64], source: PairSource, n_folds: int, rng
     """The fold of each point: points of one unit share it, and each class has its share of each fold if units are points."""
     n_units = int(units.max()) + 1
     if n_units < n_folds:
-        raise ValueError(f"cv={n_folds!r} is more than the {n_units} groups there are; make fewer folds.")
+        raise ValueError(f"cv={n_folds!r} is more than the number of groups, {n_units}; make fewer folds.")
     classes = source.labels if n_units == len(units) else None
     return assign_folds(n_units, n_folds, rng, classes)[units]
 

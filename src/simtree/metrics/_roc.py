@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import check_pair_labels
 
 FloatArray = NDArray[np.float64]
@@ -409,6 +410,7 @@ def thresholds_of(roc: Roc) -> FloatArray:
 
 
 def _vector(name: str, values: ArrayLike) -> FloatArray:
+    check_unmasked(name, values)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.matrices import MAX_SQUARED
-from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, n_to_draw
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
 from simtree.growing._grower import GrowthParams
 from simtree.io._fields import MAX_COUNT, Fields
@@ -196,7 +196,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
         trees = RankTree._from_state(fields.part("trees"))
         if trees[0].pair_map.n_features != n_features:
-            raise fields.fail("trees", f"must be of samples with {n_features:,} features")
+            raise fields.fail("trees", f"must be of samples with {count(n_features, 'feature')}")
         return trees
 
     def _units(
@@ -223,7 +223,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         """Feature names as given, or as seen in fit; their number is checked."""
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
+            raise ValueError(f"feature_names has {count(len(names), 'name')}; X had {count(self.n_features_in_, 'feature')}.")
         return names if self.representation_ is None else represented_names(self.representation_, names)
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:

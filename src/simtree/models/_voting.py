@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.matrices import MAX_FLOAT, MAX_SQUARED
-from simtree._utils.validation import check_n_jobs
+from simtree._utils.validation import check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
@@ -158,7 +158,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
         self.estimators_ = [member for _, member in self.estimators]
         self.estimators = [(name, clone(member)) for name, member in self.estimators]
         if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
-            raise fields.fail("members", f"must be of samples with {self.n_features_in_:,} features")
+            raise fields.fail("members", f"must be of samples with {count(self.n_features_in_, 'feature')}")
         self.scales_ = fields.array("scales", "float64", (len(self.estimators_),), low=TINY)
         origin = np.zeros((1, self.n_features_in_))
         self._n_columns = [member._prepare(origin).shape[1] for member in self.estimators_]

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from simtree._utils.matrices import check_rows, explained_overflow
+from simtree._utils.validation import count
 from simtree.io._fields import Fields
 from simtree.io._registry import (
     PIPELINE,
@@ -102,5 +103,5 @@ def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
     remedy = "choose a transformer that makes finite numbers of X, or divide X by a large number first"
     rows = check_rows("representation", samples, remedy=remedy, dtype=[np.float64, np.float32], order="C")
     if len(rows) != n_samples:
-        raise ValueError(f"representation made {len(rows)} rows of {n_samples}; it must make one of each.")
+        raise ValueError(f"representation made {count(len(rows), 'row')} of {n_samples}; it must make one of each.")
     return rows

@@ -166,7 +166,7 @@ def class_means(X: NDArray[Any], codes: Codes) -> Floats:
 def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
     """A fold for each row: each class is spread over the folds as evenly as can be."""
     if len(codes) < n_folds:
-        raise ValueError(f"cv={n_folds!r} is more than the {len(codes)} rows there are; make fewer folds.")
+        raise ValueError(f"cv={n_folds!r} is more than the number of rows, {len(codes)}; make fewer folds.")
     return assign_folds(len(codes), n_folds, rng, codes)
 
 

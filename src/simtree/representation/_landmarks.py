@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._kernels.compilation import announced_compilation
 from simtree._kernels.samples import fill_bumps, fill_waves
 from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
-from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
 from simtree.representation._base import Floats, check_represented, filled_in_blocks
@@ -237,7 +237,7 @@ def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> 
 
     if len(rows) < MIN_MEMBERS:
         raise ValueError(
-            f"X has {len(rows)} different rows; landmarks='kmeans' takes means of at least {MIN_MEMBERS}: "
+            f"X has {count(len(rows), 'different row')}; landmarks='kmeans' takes means of at least {MIN_MEMBERS}: "
             "give more rows, or take landmarks='fourier'."
         )
     n_clusters = min(n_landmarks, len(rows) // MIN_MEMBERS)

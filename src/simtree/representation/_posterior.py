@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree._kernels.posterior import ClassTrees, add_class_shares
-from simtree._utils.validation import check_integer, check_n_jobs, n_to_draw
+from simtree._utils.validation import check_integer, check_n_jobs, count, n_to_draw
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._labels import encode_labels
@@ -121,7 +121,8 @@ class ForestPosterior(LabelledRepresentation):
         n_lacking = int(np.count_nonzero(n_spoken == 0))
         if n_lacking:
             raise ValueError(
-                f"n_estimators={self.n_estimators!r} is too few: {n_lacking} rows are in the bag of every tree; grow more."
+                f"n_estimators={self.n_estimators!r} is too few, with {count(n_lacking, 'row')} in the bag of every tree; "
+                "grow more."
             )
         return np.asarray(total / n_spoken[:, None])
 
