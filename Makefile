@@ -56,8 +56,8 @@ coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the ker
 	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered tests
 
 kernels: $(VENV)/test.stamp    ## the kernel tests twice more: interpreted, and with array bounds checked, as are forged model files
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/kernels
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernel tests/kernels
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/kernels tests/contracts
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernel tests/kernels tests/contracts
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_model_files.py --n 10000 --seed 1
 
 # The oldest versions that pyproject.toml allows. Their scikit-learn hands pytest a generator, which pytest now warns of.

@@ -129,7 +129,7 @@ def test_warm_start_adds_trees(blobs):
     assert grown.trees_[0] is first
     whole = small().fit(X, y)
     assert all(same_tree(a, b) for a, b in zip(grown.trees_, whole.trees_, strict=True))
-    with pytest.raises(ValueError, match="n_estimators=3 is less than the 6 trees there are"):
+    with pytest.raises(ValueError, match="n_estimators=3 is less than the number of trees there are, 6"):
         grown.set_params(n_estimators=3).fit(X, y)
 
 

@@ -35,10 +35,10 @@ def test_each_kind_of_the_catalogue_has_its_kernel_and_its_oracle(rng, kind):
 
 
 def test_features_are_symmetric_bit_for_bit(rng):
-    pairs = rng.normal(size=(200, 2, 4)) * 10.0 ** rng.integers(-200, 200, (200, 2, 4))
+    pairs = rng.normal(size=(200, 2, 4)) * 10.0 ** rng.integers(-200, 150, (200, 2, 4))
     w = rng.normal(size=(3, 4))
     features, swapped = (pair_features(given, list(KINDS), directions=w) for given in (pairs, pairs[:, ::-1]))
-    assert not np.isnan(features).any()
+    assert np.isfinite(features).all()
     np.testing.assert_array_equal(features, swapped)
 
 

@@ -145,7 +145,7 @@ def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, mon
 
 
 def test_too_few_trees(blobs):
-    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows are in the bag of every tree; use more trees"):
+    with pytest.raises(ValueError, match=r"n_estimators=1 is too few: \d+ rows in the bag of every tree; use more trees"):
         ForestPosterior(n_estimators=1, random_state=0).fit_transform(*blobs)
     assert ForestPosterior(n_estimators=1, random_state=0).fit(*blobs).transform(blobs[0]).shape == (110, 6)
 

@@ -138,7 +138,7 @@ def test_linear_splitter_is_invariant_to_the_scale_of_features(given_pairs):
     assert (a == b).mean() > 0.98
 
 
-@pytest.mark.parametrize("size", [1e308, 1e154, 1e-310])
+@pytest.mark.parametrize("size", [8e307, 1e154, 1e-310])
 def test_linear_splitter_survives_extreme_values(given_pairs, size):
     """A coordinate that overflows is ignored, and the others are used."""
     pairs, same = given_pairs

@@ -69,8 +69,32 @@ def check_pair_labels(name: str, labels: ArrayLike, n_pairs: int) -> NDArray[np.
     n_same = int(np.count_nonzero(found))
     if n_same in (0, n_pairs):
         kind = "different" if n_same == 0 else "same"
-        raise ValueError(f"{name} holds {n_pairs} {kind} pairs only; give both same and different pairs.")
+        raise ValueError(f"{name} holds {count(n_pairs, f'{kind} pair')} only; give both same and different pairs.")
     return np.asarray(found, dtype=np.bool_)
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, in the singular or the plural.
+
+    Parameters
+    ----------
+    n : int
+        The number.
+    noun : str
+        The noun in the singular.
+    plural : str, optional
+        Its plural; by default with an s.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> count(1, "feature"), count(1200, "class", "classes")
+    ('1 feature', '1,200 classes')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def _range(low: int, high: int | None) -> str:

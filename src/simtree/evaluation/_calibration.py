@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simtree._utils.validation import count
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, cllr, min_cllr, monotone_llr
 from simtree.pairs._sampling import IndexPairs
@@ -149,7 +150,8 @@ def fit_calibration(scores: FloatArray, pairs: IndexPairs, identities: Any, rand
     is_same = pairs.same[held_out]
     if not 0 < np.count_nonzero(is_same) < len(is_same):
         raise ValueError(
-            f"y has {n_identities} identities, which are too few for folds with same and different pairs; give more identities."
+            f"y has {count(n_identities, 'identity', 'identities')}, too few for folds with same and different pairs; "
+            "give more."
         )
     return Calibration(
         *monotone_llr(scores, pairs.same),

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._utils.matrices import MAX_SQUARED
 from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, UnitDraws, curve_thresholds
 from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
-from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation
+from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation, unit_of
 from simtree.pairs._sampling import DifferentBlock, Index, IndexPairs, PairSource
 
 # Number of different pairs per block; maximum number of different pairs whose scores are all kept; number of pairs sampled
@@ -191,6 +192,7 @@ class _PairCounts:
         self.in_bins: Codes = np.zeros(len(bins) - 1, dtype=np.int64)
         self.lowest, self.highest = np.inf, -np.inf
         self.cost = self._sum = self._squares = 0.0
+        self._unit = unit_of(max(-float(bins[0]), float(bins[-1])))
         self._shift = float(bins[0] + bins[-1]) / 2  # near the mean, to avoid cancellation in the variance
 
     @property
@@ -218,7 +220,7 @@ class _PairCounts:
         """Count pairs; all pairs of two units must come in one call. Placements are given per level."""
         self.counts += np.bincount(levels, minlength=self.n_levels)
         self.in_bins += np.histogram(np.clip(scores, self._bins[0], self._bins[-1]), self._bins)[0]
-        shifted = scores - self._shift
+        shifted = (scores - self._shift) / self._unit
         self._sum += float(shifted.sum())
         self._squares += float(shifted @ shifted)
         self.cost += cost
@@ -233,9 +235,9 @@ class _PairCounts:
                 tally.add(first[chosen], second[chosen], scores[chosen])
 
     def moments(self) -> tuple[float, float]:
-        """Return the mean and the variance of the scores."""
+        """Return the mean and the variance of the scores, in a common unit."""
         mean = self._sum / self.n_pairs
-        return mean + self._shift, max(self._squares / self.n_pairs - mean**2, 0.0)
+        return mean + self._shift / self._unit, max(self._squares / self.n_pairs - mean**2, 0.0)
 
 
 class _Search:
@@ -281,6 +283,11 @@ def _finite(scores: FloatArray) -> FloatArray:
     unusable = np.count_nonzero(~np.isfinite(scores))
     if unusable:
         raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {scores.size}; drop or replace them.")
+    if scores.size and not np.abs(scores).max() <= MAX_SQUARED:
+        raise ValueError(
+            f"scores must lie within {MAX_SQUARED:g}, got {scores[np.abs(scores).argmax()]:g}: "
+            "divide them, or X, by a large number."
+        )
     return scores
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.files import opened_atomically
-from simtree._utils.validation import check_choice
+from simtree._utils.validation import check_choice, count
 
 FOUR, FIVE, CSV = "4column", "5column", "csv"
 FORMATS = (FOUR, FIVE, CSV)
@@ -241,11 +241,14 @@ def _plain_lines(name: str, stream: TextIO, kind: str | None) -> Iterator[Compar
         if kind is None:
             if len(entries) not in (4, 5):
                 raise ValueError(
-                    f"{name}, line {number}: {len(entries)} columns; a score file has 4 or 5, or is CSV (format='csv')."
+                    f"{name}, line {number}: {count(len(entries), 'column')}; "
+                    "a score file has 4 or 5, or is CSV (format='csv')."
                 )
             kind = FOUR if len(entries) == 4 else FIVE
         if len(entries) != len(COLUMNS[kind]):
-            raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(COLUMNS[kind])}; fix this line.")
+            raise ValueError(
+                f"{name}, line {number}: {count(len(entries), 'column')} instead of {len(COLUMNS[kind])}; fix this line."
+            )
         yield _comparison(name, number, entries, FIELD_COLUMNS[kind])
 
 
@@ -266,7 +269,9 @@ def _csv_lines(name: str, stream: TextIO) -> Iterator[Comparison]:
                 continue
             if len(entries) != len(header):
                 number = reader.line_num
-                raise ValueError(f"{name}, line {number}: {len(entries)} columns instead of {len(header)}; fix this line.")
+                raise ValueError(
+                    f"{name}, line {number}: {count(len(entries), 'column')} instead of {len(header)}; fix this line."
+                )
             yield _comparison(name, reader.line_num, entries, columns)
     except csv.Error as error:
         raise ValueError(f"{name}, line {reader.line_num}: not valid CSV ({error}); fix this line.") from None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._utils.validation import check_choice, check_real
+from simtree._utils.validation import check_choice, check_real, count
 from simtree.evaluation._counting import Score, count_comparisons
 from simtree.evaluation._intervals import PairTally, min_sizes, upper_bound
 from simtree.io._fields import MAX_COUNT, Fields
@@ -114,7 +114,7 @@ class ThresholdReport:
     def __str__(self) -> str:
         lines = (
             f"threshold {self.threshold:.6g} ({self.strategy}): FPR {self.fpr:.3g}, TPR {self.tpr:.3g} on {self.n_same:,} same "
-            f"and {self.n_different:,} different pairs of {self.n_identities:,} identities"
+            f"and {count(self.n_different, 'different pair')} of {count(self.n_identities, 'identity', 'identities')}"
         )
         if self.fpr_bound is not None and self.confidence is not None:
             lines += (

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._utils.validation import count
+
 # Keys in a document that mark a reference to an array, or a number that JSON cannot represent.
 ARRAY = "$array"
 NUMBER = "$number"
@@ -121,7 +123,7 @@ class Fields:
             raise self.fail(name, "must be an array that the file holds")
         array = self.arrays[number]
         if array.dtype.name != dtype or array.ndim != len(shape):
-            raise self.fail(name, f"must be an array of {dtype} with {len(shape)} dimensions")
+            raise self.fail(name, f"must be an array of {dtype} with {count(len(shape), 'dimension')}")
         if any(wanted is not None and length != wanted for length, wanted in zip(array.shape, shape, strict=True)):
             raise self.fail(name, f"has the shape {array.shape}, which does not match the other entries")
         if array.size and not (low <= array.min() and array.max() <= high and np.isfinite(array).all()):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._utils.matrices import MAX_SQUARED
 from simtree.metrics._roc import FloatArray, check_scores
 
 Counts = NDArray[np.int64]
@@ -35,8 +36,14 @@ def d_prime(scores: ArrayLike, same: ArrayLike) -> float:
     3.0
     """
     score, is_same = check_scores(scores, same)
+    score = score / unit_of(float(np.abs(score).max()))
     genuine, impostor = score[is_same], score[~is_same]
     return separation(genuine.mean(), genuine.var(), impostor.mean(), impostor.var())
+
+
+def unit_of(largest: float) -> float:
+    """Return what to divide scores by so that their squares neither overflow nor vanish; 1 for ordinary scores."""
+    return largest if largest > MAX_SQUARED or 0.0 < largest < 1.0 / MAX_SQUARED else 1.0
 
 
 def separation(mean_same: float, var_same: float, mean_different: float, var_different: float) -> float:
@@ -75,12 +82,14 @@ def cllr(llr: ArrayLike, same: ArrayLike) -> float:
 
 def same_cost(llr: FloatArray) -> float:
     """Return the sum of the costs of same pairs, in bits."""
-    return float(np.logaddexp(0.0, -llr).sum()) / math.log(2)
+    with np.errstate(over="ignore"):  # the cost of numbers near the largest there are is infinite
+        return float(np.logaddexp(0.0, -llr).sum()) / math.log(2)
 
 
 def different_cost(llr: FloatArray) -> float:
     """Return the sum of the costs of different pairs, in bits."""
-    return float(np.logaddexp(0.0, llr).sum()) / math.log(2)
+    with np.errstate(over="ignore"):
+        return float(np.logaddexp(0.0, llr).sum()) / math.log(2)
 
 
 def min_cllr(scores: ArrayLike, same: ArrayLike) -> float:

@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import check_pair_labels
 
 FloatArray = NDArray[np.float64]
@@ -213,7 +214,8 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     from sklearn.metrics import roc_curve as sklearn_roc_curve  # imported here to keep the import of simtree fast
 
     # Collinear knots are operating points too, which tpr_at_fpr needs.
-    fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds up the scores to see whether they are finite
+        fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
     return Roc(fpr, tpr, thresholds)
 
 
@@ -471,6 +473,7 @@ def thresholds_of(roc: Roc) -> FloatArray:
 
 
 def _vector(name: str, values: ArrayLike) -> FloatArray:
+    check_unmasked(name, values)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import CoordinateSet, SamplePairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs, max_value
 from simtree.pairs._inputs import check_training
 
 # Sign that makes larger mean more alike, and the greatest score there is.
@@ -84,6 +84,7 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
             samples, source = check_training(self, X, y, pairs, never_pair)
             prepared = self._fit_representation(samples, source)
             self._pair_map = CoordinateSet((self.metric,), prepared.shape[1])
+            self._check_magnitude(prepared, *max_value(self._pair_map.kinds, prepared.shape[1]))
             self.threshold_ = youden_threshold(self._roc_of(prepared, source))
         return self
 
@@ -98,7 +99,9 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
         self._pair_map = CoordinateSet((self.metric,), self._set_representation_state(fields))
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return self._represent(samples)
+        represented = self._represent(samples)
+        self._check_magnitude(represented, *max_value(self._pair_map.kinds, represented.shape[1]))
+        return represented
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         sign, _ = METRICS[self.metric]

@@ -210,7 +210,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
                 raise ValueError(
-                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
+                    f"n_estimators={self.n_estimators!r} is less than the number of trees there are, {len(trees)}; "
                     "with warm_start=True it can only grow."
                 )
             if (trees and (self.refill or self.refilled_)) or (self.refill and source.labels is None):

@@ -122,6 +122,10 @@ def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: floa
         units = np.abs(centred).max(axis=0)
     if not units.max() <= MAX_DISTANCE:
         raise ValueError(f"X has features that differ by more than {MAX_DISTANCE:g}; divide them by a large number first.")
+    if (units[units > 0.0] < 1.0 / MAX_DISTANCE).any():
+        raise ValueError(
+            f"X has features that differ by less than {1.0 / MAX_DISTANCE:g}; multiply them by a large number first."
+        )
     units[units == 0.0] = 1.0
     centred /= units
     scaled = SamplePairs(centred, centred, first, second)

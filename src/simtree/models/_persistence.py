@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from simtree._utils.validation import count
 from simtree.evaluation._calibration import Calibration
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.io._archive import write_document
@@ -101,7 +102,7 @@ class PersistenceMixin:
         if fields.has("feature_names_in"):
             names = fields.words("feature_names_in", MAX_FEATURES)
             if len(names) != model.n_features_in_:
-                raise fields.fail("feature_names_in", f"must be {model.n_features_in_:,} strings")
+                raise fields.fail("feature_names_in", f"must be {count(model.n_features_in_, 'string')}")
             model.feature_names_in_ = np.array(names, dtype=object)
         model._set_fitted_state(fields.part("fitted"))
         model.threshold_ = fields.number("threshold")

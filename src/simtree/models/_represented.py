@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._sampling import PairSource
 from simtree.representation._applied import (
@@ -31,6 +32,12 @@ class RepresentedMixin:
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return samples as the fitted representation gives them; no samples stay none, which transformers refuse."""
         return samples if self.representation_ is None or not len(samples) else represent(self.representation_, samples)
+
+    def _check_magnitude(self, represented: NDArray[Any], limit: float, needed_by: str) -> None:
+        """Raise if a value is so large that a number computed from it would overflow."""
+        plain = self.representation_ is None
+        names = getattr(self, "feature_names_in_", None) if plain else None
+        check_magnitude(represented, limit, needed_by, names=names, name="X" if plain else "X, after its representation,")
 
     def _get_representation_state(self) -> dict[str, Any] | None:
         """Return what a model file holds of the representation."""

@@ -20,6 +20,7 @@ from simtree._kernels import nearest as kernels
 from simtree._kernels.coordinates import WHOLE
 from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
 from simtree._kernels.route import Nodes
+from simtree._utils.matrices import MAX_FLOAT
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._rank_tree import RankTree
 
@@ -240,11 +241,11 @@ def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any])
     pairs = SamplePairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
     columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
     low, high = columns.min(axis=0), columns.max(axis=0)
+    scale = np.zeros_like(low)
     with np.errstate(over="ignore"):
         width = high - low
-    scale = np.zeros_like(low)
-    np.divide(kernels.LAST_CODE + 1, width, out=scale, where=width > 0.0)
-    return Grid(low, scale)
+        np.divide(kernels.LAST_CODE + 1, width, out=scale, where=width > 0.0)
+    return Grid(low, np.minimum(scale, MAX_FLOAT))
 
 
 def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[np.int64]:

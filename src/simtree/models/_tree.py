@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, n_to_draw
+from simtree._utils.matrices import MAX_SQUARED
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
 from simtree.growing._grower import GrowthParams
 from simtree.io._fields import MAX_COUNT, Fields
@@ -22,8 +23,8 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
-from simtree.pairs._directions import MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, max_value
+from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sampling import PairSource, check_drawing
@@ -68,6 +69,8 @@ class TreeLearner(RepresentedMixin, Similarity):
         splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
         kinds = tuple(splitter.default_coordinates if self.coordinates is None else self.coordinates)
         n_features = samples.shape[1]
+        squared = splitter.squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
+        self._check_magnitude(samples, *_limit(kinds, n_features, squared))
         if directions is None:
             directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
         pair_map = CoordinateSet(kinds, n_features, directions)
@@ -193,7 +196,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
         trees = RankTree._from_state(fields.part("trees"))
         if trees[0].pair_map.n_features != n_features:
-            raise fields.fail("trees", f"must be of samples with {n_features:,} features")
+            raise fields.fail("trees", f"must be of samples with {count(n_features, 'feature')}")
         return trees
 
     def _units(
@@ -220,12 +223,25 @@ class TreeLearner(RepresentedMixin, Similarity):
         """Feature names as given, or as seen in fit; their number is checked."""
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
+            raise ValueError(f"feature_names has {count(len(names), 'name')}; X had {count(self.n_features_in_, 'feature')}.")
         return names if self.representation_ is None else represented_names(self.representation_, names)
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         pair_map = self._trees()[0].pair_map
-        return pair_map.extend(self._represent(samples)) if len(samples) else np.empty((0, pair_map.n_columns))
+        if not len(samples):
+            return np.empty((0, pair_map.n_columns))
+        represented = self._represent(samples)
+        # The regions of a model that are not axis regions are all of one kind.
+        region = next((region for tree in self._trees() for region in tree.regions.values()), None)
+        squared = region is not None and region.kind != "linear"
+        self._check_magnitude(represented, *_limit(pair_map.kinds, pair_map.n_features, squared))
+        return pair_map.extend(represented)
+
+
+def _limit(kinds: Sequence[str], n_features: int, squared: bool) -> tuple[float, str]:
+    """Return the largest absolute value of a feature, and what requires it; ``squared`` if the splitter sums squares."""
+    limit, needed_by = max_value(kinds, n_features)
+    return (MAX_SQUARED, "the splitter's sums of squares") if squared and limit > MAX_SQUARED else (limit, needed_by)
 
 
 @register(MODEL)

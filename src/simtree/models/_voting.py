@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import _BaseComposition
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.validation import check_n_jobs
+from simtree._utils.matrices import MAX_FLOAT, MAX_SQUARED
+from simtree._utils.validation import check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
@@ -24,6 +25,7 @@ from simtree.pairs._inputs import check_training
 SCALE_PAIRS = 200_000
 # More members in a model file are taken for damage.
 MAX_ESTIMATORS = 1 << 8
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @register(MODEL)
@@ -119,9 +121,9 @@ class VotingSimilarity(Similarity, _BaseComposition):
             spreads = []
             for member, columns in zip(self.estimators_, ready, strict=True):
                 scores = member._scorer(columns)(different.first, different.second)
-                spreads.append(float(scores.std()))
+                spreads.append(_spread(scores))
             # A member that says the same of all pairs has no say, whatever it is divided by.
-            self.scales_ = np.array([spread if spread > 0.0 else 1.0 for spread in spreads])
+            self.scales_ = np.array([spread if spread >= TINY else 1.0 for spread in spreads])
             self.threshold_ = youden_threshold(self._roc_of(np.hstack(ready), index))
         return self
 
@@ -156,8 +158,8 @@ class VotingSimilarity(Similarity, _BaseComposition):
         self.estimators_ = [member for _, member in self.estimators]
         self.estimators = [(name, clone(member)) for name, member in self.estimators]
         if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
-            raise fields.fail("members", f"must be of samples with {self.n_features_in_:,} features")
-        self.scales_ = fields.array("scales", "float64", (len(self.estimators_),), low=np.finfo(np.float64).tiny)
+            raise fields.fail("members", f"must be of samples with {count(self.n_features_in_, 'feature')}")
+        self.scales_ = fields.array("scales", "float64", (len(self.estimators_),), low=TINY)
         origin = np.zeros((1, self.n_features_in_))
         self._n_columns = [member._prepare(origin).shape[1] for member in self.estimators_]
 
@@ -171,12 +173,15 @@ class VotingSimilarity(Similarity, _BaseComposition):
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         total = np.zeros(pairs.n_pairs)
+        limit = MAX_FLOAT / len(self.estimators_)
         # A gallery may have many more rows than a block has pairs.
         (A, first), (B, second) = occurring(pairs.A, pairs.first), occurring(pairs.B, pairs.second)
         begin = 0
         for member, n_columns, factor in zip(self.estimators_, self._n_columns, self._factors, strict=True):
             of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_columns]) for rows in (A, B))
-            total += factor * member._score_pairs(SamplePairs(of_a, of_b, first, second))
+            with np.errstate(over="ignore"):
+                scaled = factor * member._score_pairs(SamplePairs(of_a, of_b, first, second))
+            total += np.clip(scaled, -limit, limit)
             begin += n_columns
         return total
 
@@ -188,3 +193,11 @@ class VotingSimilarity(Similarity, _BaseComposition):
         """What the scores of each member are multiplied by."""
         weights = np.ones(len(self.estimators_)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
         return np.asarray(weights / self.scales_)
+
+
+def _spread(scores: NDArray[np.float64]) -> float:
+    """Return the standard deviation of scores, also where their squares would overflow."""
+    largest = float(np.abs(scores).max())
+    if largest <= MAX_SQUARED:
+        return float(scores.std())
+    return min(largest * float((scores / largest).std()), MAX_FLOAT)

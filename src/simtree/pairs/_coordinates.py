@@ -10,7 +10,7 @@ that ``abs_diff`` and ``sum`` together are the paper's f in an orthonormal basis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
 from simtree._kernels.samples import fill_products
+from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_unmasked
 
 
 class _PairArrays(NamedTuple):
@@ -83,6 +84,17 @@ WHOLE_KINDS: dict[str, Kind] = {
     "cosine": Kind(kernels.COSINE, 1.0, "cosine(x, x')"),
     "euclidean": Kind(kernels.EUCLIDEAN, 1.0, "euclidean(x, x')"),
     "manhattan": Kind(kernels.MANHATTAN, 1.0, "manhattan(x, x')"),
+}
+# Feature values up to these have coordinates that do not overflow, by the number of features; half of what would do for sums
+# over features, because of rounding.
+_MAX_VALUES: dict[str, Callable[[int], float]] = {
+    "abs_diff": lambda n: MAX_FLOAT / 2,
+    "sum": lambda n: MAX_FLOAT / 2,
+    "product": lambda n: MAX_FLOAT**0.5,
+    "dot": lambda n: (MAX_FLOAT / n) ** 0.5 / 2,
+    "cosine": lambda n: (MAX_FLOAT / n) ** 0.5 / 2,
+    "euclidean": lambda n: (MAX_FLOAT / n) ** 0.5 / 4,
+    "manhattan": lambda n: MAX_FLOAT / n / 4,
 }
 #: |w·x - w·x'| and w·x + w·x' for each direction w.
 OBLIQUE = "oblique"
@@ -252,10 +264,47 @@ class CoordinateSet:
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
 
 
+def max_value(kinds: Sequence[str], n_features: int) -> tuple[float, str]:
+    """Return the largest absolute value of a feature with which no coordinate overflows, and what requires it.
+
+    Kernels compute in float64, so float32 samples are always within it. `with_products` checks products with directions.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Names from `KINDS`.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    limit : float
+        The largest absolute value.
+    needed_by : str
+        The kinds with this limit, for an error message.
+
+    Examples
+    --------
+    >>> limit, needed_by = max_value(["abs_diff", "sum", "cosine"], n_features=4)
+    >>> f"{needed_by}: {limit:.3g}"
+    'coordinates of kind cosine: 3.35e+153'
+    """
+    limits = {kind: _MAX_VALUES[kind](n_features) for kind in kinds if kind in _MAX_VALUES}
+    limit = min(limits.values(), default=MAX_FLOAT)
+    return limit, "coordinates of kind " + " and ".join(kind for kind, own in limits.items() if own == limit)
+
+
 def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:
     """Rows with the products of their points with directions as last columns; of each row alone, bit for bit."""
     products = np.empty((len(samples), len(directions)))
     fill_products(samples, np.ascontiguousarray(directions.T), products)
+    limit = min(float(np.finfo(rows.dtype).max), MAX_FLOAT / 2)
+    # Written so that NaN, of an overflow of both signs, is refused as well.
+    if products.size and not (-limit <= products.min() and products.max() <= limit):
+        raise ValueError(
+            f"X has values whose products with the directions of oblique coordinates exceed {limit:.3g}; "
+            "divide X by a large number first."
+        )
     return np.hstack([rows, products.astype(rows.dtype)])
 
 
@@ -289,6 +338,7 @@ def pair_features(
     >>> pair_features([[[0.0], [1.0]]], kinds=["abs_diff", "min"]).round(3)
     array([[0.707, 0.   ]])
     """
+    check_unmasked("pairs", pairs)
     samples = np.asarray(pairs, dtype=np.float64)
     if samples.ndim != 3 or samples.shape[1] != 2:
         raise ValueError(f"pairs has shape {samples.shape}; it must be (n_pairs, 2, n_features).")
@@ -299,6 +349,8 @@ def pair_features(
             f"directions has shape {w.shape}; the kind 'oblique' needs (n_directions, {n_features}), and only it needs any."
         )
     pair_map = CoordinateSet(tuple(kinds), n_features, w)
-    flat = pair_map.extend(samples.reshape(2 * n_pairs, n_features))
+    flat = check_rows("pairs", samples.reshape(2 * n_pairs, n_features), stacked=True, dtype=np.float64, ensure_min_samples=0)
+    check_magnitude(flat, *max_value(kinds, n_features), name="pairs")
+    flat = pair_map.extend(flat)
     first = np.arange(0, 2 * n_pairs, 2, dtype=np.int32)
     return pair_map.values(SamplePairs(flat, flat, first, first + np.int32(1)))

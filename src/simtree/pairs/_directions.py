@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from simtree._utils.matrices import MAX_SQUARED
 from simtree.pairs._coordinates import SamplePairs
 
 Matrix = NDArray[np.float64]
@@ -65,6 +66,8 @@ def discriminant_directions(
     n_directions = min(n_directions, n_features)
     _, vectors = eigh(of_different, regularised, subset_by_index=[n_features - n_directions, n_features - 1])
     found = signed(vectors[:, ::-1]).T
+    if not np.abs(found).max() <= MAX_SQUARED:  # of samples that hardly differ
+        found = found / np.abs(found).max(axis=1, keepdims=True)
     return np.ascontiguousarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 

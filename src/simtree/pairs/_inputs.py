@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from simtree._utils.validation import check_pair_labels
+from simtree._utils.matrices import check_matrix, check_rows, check_unmasked
+from simtree._utils.validation import check_pair_labels, count
 from simtree.pairs._sampling import Index, IndexPairs, PairSampler, PairSource
 
 # Samples of these types are used as they are; others are converted to the first.
@@ -18,9 +19,9 @@ DTYPES = [np.float64, np.float32]
 RowPairs = tuple[NDArray[Any], Index, Index]
 
 
-def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
+def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked: bool = False) -> NDArray[Any]:
     """Return samples as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""
-    return np.asarray(validate_data(estimator, X, reset=reset, dtype=DTYPES, order="C"))
+    return check_matrix(estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C")
 
 
 def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPairs:
@@ -28,6 +29,7 @@ def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPai
     if X is not None:
         samples = check_samples(estimator, X)
         return samples, *check_index_pairs(pairs, len(samples))
+    check_unmasked("pairs", pairs)
     given = np.asarray(pairs)
     if given.ndim == 2 and estimator.preprocessor is not None:
         table, first, second = look_up(given, estimator.preprocessor)
@@ -57,6 +59,8 @@ def check_training(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give the label of each sample, "
             "or for pairs whether each is the same."
         )
+    check_unmasked("X", X)
+    check_unmasked("y", y)
     if pairs is not None:
         samples = check_samples(estimator, X, reset=reset)
         first, second = check_index_pairs(pairs, len(samples))
@@ -85,19 +89,20 @@ def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPa
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (n_pairs, 2, n_features).")
     samples, first, second = stack_pairs(pairs)
     if reset:
-        return check_samples(estimator, samples, reset=True), first, second
+        return check_samples(estimator, samples, reset=True, stacked=True), first, second
     # Not by validate_data: it would warn that an array of pairs has no feature names, which it cannot have.
-    checked = check_array(samples, dtype=DTYPES, order="C", ensure_min_samples=0, input_name="pairs")
+    checked = check_rows("pairs", samples, stacked=True, dtype=DTYPES, order="C", ensure_min_samples=0)
     if checked.shape[1] != estimator.n_features_in_:
         raise ValueError(
-            f"pairs has {checked.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features."
+            f"pairs has {count(checked.shape[1], 'feature')}, but {type(estimator).__name__} is expecting "
+            f"{count(estimator.n_features_in_, 'feature')}."
         )
     return checked, first, second
 
 
 def check_index_pairs(pairs: ArrayLike, n_samples: int) -> tuple[Index, Index]:
     """The two columns of ``(n_pairs, 2)`` row numbers, checked against the number of points."""
+    check_unmasked("pairs", pairs)
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise ValueError(f"pairs has shape {rows.shape}; row numbers of pairs must have shape (n_pairs, 2).")
@@ -105,7 +110,7 @@ def check_index_pairs(pairs: ArrayLike, n_samples: int) -> tuple[Index, Index]:
         raise TypeError(f"pairs has dtype {rows.dtype}; row numbers of pairs must be integers.")
     if rows.size and (rows.min() < 0 or rows.max() >= n_samples):
         bad = rows[(rows < 0) | (rows >= n_samples)][0]
-        raise IndexError(f"pairs holds the row number {bad}; X has {n_samples} rows, numbered from 0.")
+        raise IndexError(f"pairs holds the row number {bad}; X has {count(n_samples, 'row')}, numbered from 0.")
     return np.ascontiguousarray(rows[:, 0], dtype=np.int32), np.ascontiguousarray(rows[:, 1], dtype=np.int32)
 
 
@@ -127,6 +132,7 @@ def look_up(
     if keys.ndim != 2 or keys.shape[1] != 2:
         raise ValueError(f"pairs has shape {keys.shape}; with a preprocessor it must be (n_pairs, 2).")
     if not callable(preprocessor):
+        check_unmasked("preprocessor", preprocessor)
         table = np.asarray(preprocessor)
         if table.ndim != 2:
             raise ValueError(f"preprocessor has shape {table.shape}; give an (n_points, n_features) array, or a function.")

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._utils.matrices import check_unmasked
+
 
 def encode_labels(y: ArrayLike, name: str = "y") -> NDArray[np.int64]:
     """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
+    check_unmasked(name, y)
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"{name} has shape {labels.shape}; give one class for each point.")
@@ -45,6 +48,7 @@ def n_missing(labels: NDArray[Any]) -> int:
 
 def encode_groups(groups: ArrayLike, n_samples: int, name: str = "groups") -> NDArray[np.int64]:
     """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
+    check_unmasked(name, groups)
     names = np.asarray(groups)
     if names.size != n_samples:
         raise ValueError(f"{name} has shape {names.shape}; give one entry for each of the {n_samples} points (two a pair).")

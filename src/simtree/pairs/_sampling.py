@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import pairs as kernels
+from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import check_choice, check_integer, check_real
 from simtree.pairs._labels import encode_labels, n_missing
 
@@ -477,6 +478,7 @@ def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_wei
 
 def _sharing(never_pair: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     """The values that points of no pair share, as numbers."""
+    check_unmasked("never_pair", never_pair)
     values = np.asarray(never_pair)
     if values.shape != (n_samples,):
         raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_samples} points.")

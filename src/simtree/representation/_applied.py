@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_array
 
+from simtree._utils.matrices import check_rows, explained_overflow
+from simtree._utils.validation import count
 from simtree.io._fields import Fields
 from simtree.io._registry import (
     PIPELINE,
@@ -38,15 +39,18 @@ def fit_representation(representation: Any, samples: NDArray[Any], source: PairS
         raise TypeError(f"representation={representation!r} is not a transformer; give one with fit_transform and transform.")
     fitted = clone(representation)
     if source.labels is not None:
-        return fitted, _checked(fitted.fit_transform(samples, source.labels), len(samples))
+        with explained_overflow(samples, f"representation={representation!r}"):
+            return fitted, _checked(fitted.fit_transform(samples, source.labels), len(samples))
     if _needs_labels(fitted):
         raise ValueError(f"representation={representation!r} requires labels; fit labelled samples (X, y) instead of pairs.")
-    return fitted, _checked(fitted.fit_transform(samples), len(samples))
+    with explained_overflow(samples, f"representation={representation!r}"):
+        return fitted, _checked(fitted.fit_transform(samples), len(samples))
 
 
 def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
     """Return samples as transformed by a fitted transformer."""
-    return _checked(fitted.transform(samples), len(samples))
+    with explained_overflow(samples, f"representation={fitted!r}"):
+        return _checked(fitted.transform(samples), len(samples))
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
@@ -96,9 +100,11 @@ def _needs_labels(transformer: Any) -> bool:
 
 def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
     """Return the output of the transformer as rows of finite numbers."""
-    rows = np.asarray(check_array(samples, dtype=[np.float64, np.float32], order="C", input_name="representation"))
+    remedy = "choose a transformer that makes finite numbers of X, or divide X by a large number first"
+    rows = check_rows("representation", samples, remedy=remedy, dtype=[np.float64, np.float32], order="C")
     if len(rows) != n_samples:
         raise ValueError(
-            f"representation returned {len(rows)} rows for {n_samples} samples; it must return one row per sample."
+            f"representation returned {count(len(rows), 'row')} for {count(n_samples, 'sample')}; "
+            "it must return one per sample."
         )
     return rows

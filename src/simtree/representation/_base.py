@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.folds import assign_folds
+from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix, check_unmasked
 from simtree._utils.threads import in_threads
 from simtree.io._fields import Fields
 from simtree.pairs._labels import encode_labels
@@ -95,10 +96,12 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """
         check_is_fitted(self)
         with announced_compilation():
-            return self._apply(validate_data(self, X, dtype=self._dtype, order="C", reset=False))
+            return check_represented(self._apply(check_matrix(self, X, dtype=self._dtype, order="C", reset=False)))
 
     # float32 for models that round their input to it.
     _dtype: type[np.floating[Any]] = np.float64
+    # The largest absolute value of a feature in training.
+    _max_value: float = MAX_SQUARED
 
     def _learn(self, X: ArrayLike, y: ArrayLike, *, cross_fitted: bool) -> Floats | None:
         """Fit, and return the cross-fitted representation of the rows if requested."""
@@ -107,7 +110,9 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give the label of each sample."
             )
-        samples = validate_data(self, X, dtype=self._dtype, order="C")
+        samples = check_matrix(self, X, dtype=self._dtype, order="C")
+        check_magnitude(samples, self._max_value, f"sums of squares in {type(self).__name__}")
+        check_unmasked("y", y)
         labels = column_or_1d(y, warn=True)
         check_consistent_length(samples, labels)
         codes = encode_labels(labels)
@@ -119,7 +124,8 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.n_classes_ = len(sizes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         with announced_compilation():
-            return self._fit(samples, codes, rng, cross_fitted)
+            found = self._fit(samples, codes, rng, cross_fitted)
+        return None if found is None else check_represented(found)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -145,6 +151,18 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def check_represented(found: Floats) -> Floats:
+    """Return represented samples if they are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(found.sum()) or np.isfinite(found).all()
+    if not finite:
+        raise ValueError(
+            "X has values so far from those of fit that their representation overflows; leave these samples out, or "
+            "divide X by a large number first and fit again."
+        )
+    return found
 
 
 def class_means(X: NDArray[Any], codes: Codes) -> Floats:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._kernels.samples import fill_bumps, fill_waves
-from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real
+from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Floats, filled_in_blocks
+from simtree.representation._base import Floats, check_represented, filled_in_blocks
 
 # A landmark is the mean of at least this many distinct training rows, so that it does not disclose a sample.
 MIN_MEMBERS = 5
@@ -24,6 +25,8 @@ MIN_MEMBERS = 5
 MAX_ITERATIONS = 10
 # Named values of gamma, as multiples of 1 / (n_features * variance of all entries).
 GAMMAS = {"scale": 1.0, "wide": 0.1}
+# Squares of smaller differences are lost.
+MIN_VARIANCE = 1e-280
 
 
 class RBFFeatures(NamedTuple):
@@ -162,7 +165,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             The fitted transformer.
         """
         self._check_parameters()
-        samples = validate_data(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        samples = check_matrix(self, X, dtype=np.float64, order="C", ensure_min_samples=2)
+        check_magnitude(samples, MAX_SQUARED, "landmarks")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
         (self.features_,) = draw_features(samples, self.landmarks, self.n_landmarks, self.gamma, 1, rng)
         self._n_features_out = self.features_.n
@@ -185,7 +189,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         with announced_compilation():
-            return self.features_.of(validate_data(self, X, dtype=np.float64, order="C", reset=False), self.n_jobs)
+            samples = check_matrix(self, X, dtype=np.float64, order="C", reset=False)
+            return check_represented(self.features_.of(samples, self.n_jobs))
 
     def _get_fitted_state(self) -> dict[str, Any]:
         return self.features_._get_state()
@@ -214,8 +219,14 @@ def draw_features(
     X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
 ) -> Iterator[RBFFeatures | FourierFeatures]:
     """Yield ``n_repeats`` feature maps for some samples."""
+    variance = float(X.var())
+    if variance < MIN_VARIANCE and (X[0] != X).any():
+        raise ValueError(
+            f"X has values that differ by less than {MIN_VARIANCE**0.5:g}, whose squares vanish; "
+            "multiply X by a large number first."
+        )
     if isinstance(gamma, str):
-        gamma = GAMMAS[gamma] / (X.shape[1] * (float(X.var()) or 1.0))
+        gamma = GAMMAS[gamma] / (X.shape[1] * (variance or 1.0))
     rows = np.unique(X, axis=0) if landmarks == "kmeans" else X
     for _ in range(n_repeats):
         if landmarks == "kmeans":
@@ -231,7 +242,7 @@ def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> 
 
     if len(rows) < MIN_MEMBERS:
         raise ValueError(
-            f"X has {len(rows)} distinct rows, but landmarks='kmeans' requires at least {MIN_MEMBERS}; "
+            f"X has {count(len(rows), 'distinct row')}, but landmarks='kmeans' requires at least {MIN_MEMBERS}; "
             "give more rows, or set landmarks='fourier'."
         )
     n_clusters = min(n_landmarks, len(rows) // MIN_MEMBERS)

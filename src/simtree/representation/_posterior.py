@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree._kernels.posterior import ClassTrees, add_class_shares
-from simtree._utils.validation import check_integer, check_n_jobs, n_to_draw
+from simtree._utils.validation import check_integer, check_n_jobs, count, n_to_draw
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._labels import encode_labels
@@ -122,7 +122,8 @@ class ForestPosterior(LabelledRepresentation):
         n_never = int(np.count_nonzero(n_out_of_bag == 0))
         if n_never:
             raise ValueError(
-                f"n_estimators={self.n_estimators!r} is too few: {n_never} rows are in the bag of every tree; use more trees."
+                f"n_estimators={self.n_estimators!r} is too few: {count(n_never, 'row')} in the bag of every tree; "
+                "use more trees."
             )
         return np.asarray(total / n_out_of_bag[:, None])
 

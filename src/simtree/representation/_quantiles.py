@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from simtree._utils.matrices import check_matrix
 from simtree._utils.validation import check_choice, check_integer
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 
 # Quantiles in a model file are at least this far from 0 and 1: closer ones would need more rows than are possible.
 MIN_LEVEL = 1e-12
+# Values are clipped, knots beyond `HALVED` halved, so that no difference overflows; the smallest difference there is.
+MAX_VALUE, HALVED, MIN_GAP = 1e308, 1e300, 5e-324
 
 
 @register(REPRESENTATION)
@@ -71,7 +74,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The fitted transformer.
         """
         self._check_parameters()
-        samples = validate_data(self, X, dtype=np.float64)
+        samples = check_matrix(self, X, dtype=np.float64)
         curves = [_curve(feature, self.n_quantiles) for feature in samples.T]
         self.knots_, self.levels_ = [knots for knots, _ in curves], [levels for _, levels in curves]
         return self
@@ -90,7 +93,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Quantiles, or the corresponding values of a standard normal distribution.
         """
         check_is_fitted(self)
-        samples = validate_data(self, X, dtype=np.float64, reset=False)
+        samples = check_matrix(self, X, dtype=np.float64, reset=False)
         found = np.empty_like(samples)
         for j, (knots, levels) in enumerate(zip(self.knots_, self.levels_, strict=True)):
             found[:, j] = _quantiles(samples[:, j], knots, levels)
@@ -144,15 +147,17 @@ def _curve(values: Floats, n_quantiles: int) -> tuple[Floats, Floats]:
 
 def _quantiles(values: Floats, knots: Floats, levels: Floats) -> Floats:
     """Return the curve at some values: non-decreasing even in floating point, and in (0, 1)."""
-    # Halves, to avoid overflow in the difference of two large numbers.
-    at, knots = values / 2, knots / 2
+    # Halves of large numbers, because their differences could overflow; not of small ones, which halving could make equal.
+    unit = 0.5 if max(-knots[0], knots[-1]) > HALVED else 1.0
+    at, knots = unit * np.clip(values, -MAX_VALUE, MAX_VALUE), unit * np.clip(knots, -MAX_VALUE, MAX_VALUE)
     last = len(knots) - 1
-    gaps = knots[[1, last]] - knots[[0, last - 1]] if last > 0 else np.full(2, 0.5)
+    gaps = np.maximum(knots[[1, last]] - knots[[0, last - 1]], MIN_GAP) if last > 0 else np.full(2, unit)
     with np.errstate(under="ignore", over="ignore"):
         left = np.searchsorted(knots, at, side="right") - 1
         inside = np.clip(left, 0, max(last - 1, 0))
         after = np.minimum(inside + 1, last)
-        share = (at - knots[inside]) / np.where(after > inside, knots[after] - knots[inside], 1.0)
+        gap = knots[after] - knots[inside]
+        share = (at - knots[inside]) / np.where(gap > 0.0, gap, 1.0)
         between = np.minimum(levels[inside] + share * (levels[after] - levels[inside]), levels[after])
         below = levels[0] * _tail(np.maximum(knots[0] - at, 0.0) / gaps[0])
         above = 1.0 - (1.0 - levels[last]) * _tail(np.maximum(at - knots[last], 0.0) / gaps[1])

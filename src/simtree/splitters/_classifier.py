@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from simtree._utils.matrices import explained_overflow
 from simtree._utils.validation import check_integer
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
@@ -44,6 +45,7 @@ class ClassifierSplitter(Splitter):
     """
 
     binned = False
+    squares = True
 
     def __init__(self, estimator: Any, *, min_samples: int = 10, max_samples: int = 100_000) -> None:
         self.estimator = estimator
@@ -89,10 +91,12 @@ class ClassifierSplitter(Splitter):
         region = OpaqueRegion(classifier, cell.coordinates)
         values = region.values(cell.pair_map, pairs)
         if has_fit_parameter(classifier, "sample_weight"):
-            classifier.fit(values, same, sample_weight=weights)
+            chosen: dict[str, Any] = {"X": values, "y": same, "sample_weight": weights}
         else:
             rows = _balanced_rows(same, cell.rng)
-            classifier.fit(values[rows], same[rows])
+            chosen = {"X": values[rows], "y": same[rows]}
+        with explained_overflow(values, f"estimator={self.estimator!r}"):
+            classifier.fit(**chosen)
         return cell.split_by(region)
 
 

@@ -42,6 +42,7 @@ class GaussianSplitter(Splitter):
     """
 
     binned = False
+    squares = True
 
     def __init__(self, *, shrinkage: float = 0.1, min_samples: int = 50, max_samples: int = 100_000) -> None:
         self.shrinkage = shrinkage

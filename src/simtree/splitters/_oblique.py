@@ -46,6 +46,8 @@ class ObliqueCartSplitter(Splitter):
     (2, 4)
     """
 
+    squares = True
+
     def __init__(
         self,
         *,

@@ -17,6 +17,7 @@ from simtree._kernels.cart import INSIDE, OUTSIDE
 from simtree._kernels.coordinates import linear_values, quadratic_values
 from simtree._kernels.route import Nodes, route_pairs
 from simtree._kernels.samples import fill_products
+from simtree._utils.matrices import explained_overflow
 from simtree.io._fields import Fields
 from simtree.io._registry import REGION, register
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, occurring, with_products
@@ -427,7 +428,9 @@ class QuadraticRegion:
         products, squares, own, line = (np.empty((len(used), n)) for n in (len(self.cross), len(self.own), 1, 1))
         fill_products(centred, np.ascontiguousarray(self.cross_directions.T), products)
         fill_products(centred, np.ascontiguousarray(self.own_directions.T), squares)
-        fill_products(squares**2, self.own[:, None], own)
+        with np.errstate(over="ignore"):  # a score that is not a number lies outside
+            squares = squares**2
+        fill_products(squares, self.own[:, None], own)
         fill_products(centred, self.linear[:, None], line)
         return products, (own + line)[:, 0], numbers
 
@@ -513,7 +516,9 @@ class OpaqueRegion:
         inside = np.empty(pairs.n_pairs, dtype=np.bool_)
         for start in range(0, pairs.n_pairs, CHUNK):
             rows = slice(start, start + CHUNK)
-            inside[rows] = self.classifier.predict(self.values(pair_map, pairs.take(rows)))
+            values = self.values(pair_map, pairs.take(rows))
+            with explained_overflow(values, f"the classifier {self.classifier!r}"):
+                inside[rows] = self.classifier.predict(values)
         return inside
 
     def values(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.float64]:

@@ -1,0 +1,239 @@
+"""Checks of matrices of samples: each error names the parameter, the column and the remedy in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from simtree._utils.validation import count
+
+#: The largest finite float64.
+MAX_FLOAT = float(np.finfo(np.float64).max)
+#: Sums of squares of values up to this stay finite, over all pairs and features that memory can hold.
+MAX_SQUARED = 1e140
+#: The square of a float32 that is larger overflows; and a float64 that is larger does not fit into a float32.
+LARGE, MAX_FLOAT32 = 1e18, float(np.finfo(np.float32).max)
+
+_DATES = "convert them to numbers, such as days since the first date, or drop them"
+
+
+def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = False, **options: Any) -> NDArray[Any]:
+    """Return samples as scikit-learn's ``validate_data`` does, with errors that name the column.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its number and names of features are set or, if not ``reset``, compared.
+    X : array-like of shape (n_samples, n_features)
+        Samples.
+    reset : bool, default=True
+        Whether this is a call of ``fit``.
+    stacked : bool, default=False
+        Whether rows 2p and 2p + 1 are the samples of pair p.
+    **options
+        Further parameters of `sklearn.utils.check_array`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Finite numbers; not copied if X is such an array already.
+    """
+    check_unmasked("X", X)
+    _check_dates("X", X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return np.asarray(validate_data(estimator, X, reset=reset, **options))
+    except (TypeError, ValueError) as error:
+        _raise_named("X", X, error, options.get("dtype"), stacked)
+
+
+def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | None = None, **options: Any) -> NDArray[Any]:
+    """Return a matrix as scikit-learn's ``check_array`` does, with errors that name the column.
+
+    Parameters
+    ----------
+    name : str
+        Parameter to name in errors.
+    rows : array-like of shape (n_rows, n_features)
+        The matrix.
+    stacked : bool, default=False
+        Whether rows 2p and 2p + 1 are the samples of pair p.
+    remedy : str, optional
+        What to do about NaN and infinity; by default to replace them, or to leave the row or pair out.
+    **options
+        Further parameters of `sklearn.utils.check_array`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        Finite numbers.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(check_array(rows, input_name=name, **options))
+    except (TypeError, ValueError) as error:
+        _raise_named(name, rows, error, options.get("dtype"), stacked, remedy)
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    """Raise if any entry of a masked array is masked: the mask would be lost.
+
+    Parameters
+    ----------
+    name : str
+        Parameter to name in the error.
+    values : object
+        Anything; only a `numpy.ma.MaskedArray` can be refused.
+    """
+    if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
+        return
+    mask = np.ma.getmaskarray(values)
+    place = tuple(int(index) for index in np.argwhere(mask)[0])
+    where = f"row {place[0]}" + (f" of column {place[-1]}" if len(place) > 1 else "")
+    raise ValueError(
+        f"{name} is a masked array with {count(int(mask.sum()), 'masked value')}, the first in {where}; "
+        f"fill them with {name}.filled(value), or leave these rows out."
+    )
+
+
+def check_magnitude(
+    samples: NDArray[Any], limit: float, needed_by: str, *, names: Sequence[str] | None = None, name: str = "X"
+) -> None:
+    """Raise if a value is so large that a number computed from it would overflow.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Finite numbers.
+    limit : float
+        The largest absolute value that is allowed.
+    needed_by : str
+        What requires the limit, as the subject of a sentence in the plural.
+    names : sequence of str, optional
+        Names of the columns.
+    name : str, default="X"
+        Parameter to name in the error.
+    """
+    if not samples.size or limit >= float(np.finfo(samples.dtype).max):
+        return
+    low, high = samples.min(), samples.max()
+    if -limit <= low and high <= limit:
+        return
+    value = low if -low > high else high
+    column = int(np.argwhere(samples == value)[0, -1])
+    which = f"{column}" if names is None else repr(str(names[column]))
+    raise ValueError(
+        f"{name} has the value {value:g} in column {which}, but {needed_by} take values from {-limit:.3g} to {limit:.3g}; "
+        "divide the column by a large number first."
+    )
+
+
+@contextmanager
+def explained_overflow(values: NDArray[Any], what: str) -> Iterator[None]:
+    """Refuse very large values if code that is not ours overflows or fails on them.
+
+    Parameters
+    ----------
+    values : ndarray
+        What the code is given.
+    what : str
+        The code, as the subject of a sentence.
+    """
+    largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
+    if not largest > LARGE:
+        yield
+        return
+    overflow: Any = "raise" if values.dtype == np.float32 or largest > MAX_FLOAT32 else "warn"
+    try:
+        with np.errstate(over=overflow, invalid=overflow):
+            yield
+    except (FloatingPointError, ValueError) as error:
+        if str(error).startswith("X"):  # says already what is wrong
+            raise
+        raise ValueError(
+            f"X has values that lead to numbers as large as {largest:g}, with which {what} fails; "
+            "divide X by a large number first."
+        ) from error
+
+
+def _check_dates(name: str, X: Any) -> None:
+    """Raise if a column of a frame, or an array, holds dates: they would be taken for numbers."""
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "mM":
+            raise ValueError(f"{name} is an array of dates; {_DATES}.")
+        return
+    for column, dtype in _columns(X):
+        if str(dtype).lower().startswith(("date", "time", "duration", "period", "interval")):
+            raise ValueError(f"{name} has the column {column!r} of dates; {_DATES}.")
+
+
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Return names and types of the columns of a data frame (pandas, polars); none of anything else."""
+    columns, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if columns is None or dtypes is None or callable(columns) or not hasattr(dtypes, "__iter__"):
+        return []
+    return [(str(column), dtype) for column, dtype in zip(columns, dtypes, strict=False)]
+
+
+def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool, remedy: str | None = None) -> NoReturn:
+    """Raise an error that names the first column of text, NaN or infinity; the given one if there is none."""
+    if np.ndim(X) != 2 or hasattr(X, "toarray"):
+        raise error
+    if str(error).startswith("Complex data not supported"):
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers; give real ones, such as {name}.real.")
+    names = [column for column, _ in _columns(X)]
+    columns = _as_columns(X)
+    target = np.float32 if dtype is np.float32 else np.float64
+    for j, column in enumerate(columns):
+        which = repr(names[j]) if names else str(j)
+        has = f"has the column {which} of {{}}" if names else f"has {{}} in column {which}"
+        values = _as_floats(column)
+        if values is None:
+            text = next((str(cell) for cell in column if isinstance(cell, str | bytes)), None)
+            if text is not None:
+                raise ValueError(
+                    f"{name} {has.format('text')}, such as {text!r}; convert it to numbers, or drop it."
+                ) from error
+            if any(isinstance(cell, date) for cell in column):
+                raise ValueError(f"{name} {has.format('dates')}; {_DATES}.") from error
+            continue
+        with np.errstate(over="ignore"):
+            values = values.astype(target)
+        unusable = np.flatnonzero(~np.isfinite(values))
+        if len(unusable):
+            row = int(unusable[0])
+            what = "NaN" if np.isnan(values[row]) else "infinity"
+            if what == "infinity" and np.isfinite(float(column[row])):
+                what = f"the value {float(column[row]):g}, which is infinity as {np.dtype(target)},"
+            unit, number = ("pair", row // 2) if stacked else ("row", row)
+            remedy = remedy or f"{'fill it in' if what == 'NaN' else 'replace it by a finite number'}, or leave the {unit} out"
+            raise ValueError(f"{name} contains {what} in column {which}, first in {unit} {number}; {remedy}.") from error
+    raise error
+
+
+def _as_columns(X: Any) -> list[NDArray[Any]]:
+    """Return the columns of a matrix as arrays, as far as it can be read."""
+    if hasattr(X, "to_numpy") and _columns(X):
+        X = X.to_numpy()
+    elif isinstance(X, list | tuple):
+        X = np.asarray(X, dtype=object)
+    return list(np.asarray(X).T)
+
+
+def _as_floats(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return a column as float64, missing values as NaN; None if it is not numbers."""
+    if column.dtype.kind == "c":
+        return None
+    if column.dtype == object:
+        missing = [cell is None or type(cell).__name__ in ("NAType", "NaTType") for cell in column]
+        column = np.where(missing, np.nan, column)
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
