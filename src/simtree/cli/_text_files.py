@@ -52,7 +52,8 @@ def standard_input() -> BinaryIO:
 
 def open_bytes(path: Path, mode: str = "rb") -> BinaryIO:
     """Open a text file for its bytes, uncompressed (gzip, bzip2 and xz)."""
-    return cast(BinaryIO, _OPENERS.get(path.suffix.lower(), lambda file, how: file.open(how))(path, mode))
+    opener = _OPENERS.get(path.suffix.lower())
+    return cast(BinaryIO, path.open(mode) if opener is None else opener(path, mode))
 
 
 @contextmanager
