@@ -1,4 +1,4 @@
-"""Make docs/cli.md from the commands themselves: their options, and examples that are run, with what they print.
+"""Make docs/cli.md from the commands themselves: their options, and examples that are run, with their output.
 
 Run ``python docs/make_cli.py``. A test runs it too, and compares.
 """
@@ -33,9 +33,7 @@ table = pd.DataFrame(X, columns=["hold", "flight", "press", "tilt", "speed"])
 table.insert(0, "person", [f"p{k:02d}" for k in person])
 table.insert(1, "sitting", sitting)
 table.insert(2, "device", rng.choice(["phone", "pad"], 720))
-table[person < 30].drop(columns="device").to_csv("train.csv", index=False)
-table[(person >= 30) & (person < 60)].to_csv("tune.csv", index=False)
-table[person >= 60].to_csv("test.csv", index=False)
+table.to_csv("people.csv", index=False)
 pd.DataFrame({"first": [0, 0, 0], "second": [1, 7, 8]}).to_csv("pairs.csv", index=False)
 """
 
@@ -49,60 +47,68 @@ pip install ".[cli]"      # in this folder
 simtree --help            # or python -m simtree
 ```
 
-From a table of samples to a decision in four commands:
+From a table of samples to a decision in five commands:
 
 ```sh
-simtree fit train.csv --label person -o people.simtree
-simtree calibrate people.simtree tune.csv --label person --max-fpr 0.05
-simtree evaluate people.simtree test.csv --label person --plots pictures
-simtree score people.simtree pairs.csv test.csv -o scores.csv
+simtree split people.csv --label person --into train:0.34 tune:0.33 test:0.33
+simtree fit people.train.csv --label person -o people.simtree
+simtree calibrate people.simtree people.tune.csv --label person --max-fpr 0.05
+simtree evaluate people.simtree people.test.csv --label person --plots plots
+simtree score people.simtree pairs.csv people.test.csv -o scores.csv
 ```
 
-**Tables** have one row a sample: CSV (also with `;`, tabs or `|` between cells, and packed), TSV, Parquet, Feather, NPZ (each
-array is a column, a matrix `X` the columns X0, X1, ...) or NPY (columns x0, x1, ..., or those of a structured array). One
-column says whose sample a row is (`--label`); all others are features unless `--features` or `--drop` says otherwise. Features
-are numbers: a cell that is empty, infinite or no number is named by its column, row (counted from 0) and line. A model finds
-its features by name, so further columns do no harm.
+**Tables** have one row per sample: CSV (cells separated by commas, semicolons, tabs or `|`; UTF-8; compressed or not; `-` is
+standard input), TSV, Parquet, Feather, NPZ (each array is a column, a matrix `X` the columns X0, X1, ...) or NPY (columns x0,
+x1, ..., or those of a structured array). One column has the identity (`--label`); all others are features unless `--features`
+or `--drop` says otherwise. Features are numbers: a cell that is empty, infinite or not a number is named by its column, row
+(counted from 0) and line. A model finds its features by name, so that further columns do no harm.
 
-**Results** go to standard output, everything else to standard error; `--json` prints results for machines. Files are written
-whole or not at all, also after Ctrl-C. A command ends with 0; with 1 if something is wrong with what it was given, which it
-says in one sentence; with 2 if it was called wrongly; with 130 after Ctrl-C.
+**Results** go to standard output, everything else to standard error; `--json` prints results as JSON. Files are written
+completely or not at all, also after Ctrl-C. The exit code is 0; 1 if something is wrong with the input, which is said in one
+sentence; 2 if the command line is wrong; 130 after Ctrl-C.
 
-The examples below are made of people who do not exist:
+The examples below use synthetic people:
 
 ```python
 """
 
-# Verb by verb: what is said of it, and what is run. A line that starts with "!" must fail.
+# Each subcommand: its text, and the examples that are run. A line that starts with "!" must fail.
 EXAMPLES: dict[str, tuple[str, list[str]]] = {
+    "split": (
+        "A threshold and its error rates hold for unseen identities only if no identity is in two of the tables.",
+        ["simtree split people.csv --label person --into train:0.34 tune:0.33 test:0.33"],
+    ),
     "fit": (
         "Without further options it grows a forest of 50 trees on marginal quantiles of the features, from bags of whole "
-        "identities if there are more than ten: then those that will be met are taken for others (an open set). How long "
-        "that takes is estimated by a small trial first, and said.",
-        ["simtree fit train.csv --label person --never-pair sitting -o people.simtree"],
+        "identities if there are more than ten: then unseen identities are expected (an open set). `--model tree` grows one "
+        "tree that can be read; it is less accurate than a forest, and `simtree evaluate` says by how much on your data.",
+        [
+            "simtree fit people.train.csv --label person --never-pair sitting --drop device -o people.simtree",
+            "simtree fit people.train.csv --label person --never-pair sitting --drop device --model tree -o tree.simtree",
+        ],
     ),
     "calibrate": (
-        "What counts is how many people there are: pairs of the same two people are not independent ([why](evaluation.md)). "
-        "Take others than those of `fit`, and others than those of `evaluate` if you can.",
+        "The number of identities matters: pairs of the same two identities are not independent ([why](evaluation.md)). "
+        "Use other identities than those of `fit`, and than those of `evaluate` if you can.",
         [
-            "simtree calibrate people.simtree tune.csv --label person --never-pair sitting --max-fpr 0.05",
-            "!simtree calibrate people.simtree tune.csv --label person --never-pair sitting --max-fpr 0.001",
+            "simtree calibrate people.simtree people.tune.csv --label person --never-pair sitting --max-fpr 0.05",
+            "!simtree calibrate people.simtree people.tune.csv --label person --never-pair sitting --max-fpr 0.001",
         ],
     ),
     "evaluate": (
-        "`--plots` draws DET and ROC curves with the band of their intervals, histograms of the scores, both rates against the "
-        "threshold and, if all comparisons were made, the CMC curve.",
-        ["simtree evaluate people.simtree test.csv --label person --never-pair sitting --by device --plots pictures"],
+        "`--plots` draws DET and ROC curves with confidence bands, histograms of the scores, both rates against the "
+        "threshold and, if all pairs were compared, the CMC curve.",
+        ["simtree evaluate people.simtree people.test.csv --label person --never-pair sitting --by device --plots plots"],
     ),
     "score": (
         "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`.",
         [
-            "simtree score people.simtree pairs.csv test.csv",
-            "simtree score people.simtree pairs.csv test.csv --label person --format 5column",
+            "simtree score people.simtree pairs.csv people.test.csv",
+            "simtree score people.simtree pairs.csv people.test.csv --label person --format 5column",
         ],
     ),
-    "explain": ("", ["simtree explain people.simtree test.csv 0 8"]),
-    "show": ("", ["simtree show people.simtree"]),
+    "explain": ("", ["simtree explain people.simtree people.test.csv 0 8"]),
+    "show": ("", ["simtree show people.simtree", "simtree show tree.simtree --rules 2"]),
     "reproduce": (
         "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper "
         "([results](reproduction.md)).",
@@ -112,7 +118,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
 
 
 def make_page() -> str:
-    """The page, with examples that were run just now."""
+    """Return the page, with examples that are run now."""
     parts = [INTRODUCTION + DATA + "```\n"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _wide(100):
         exec(DATA, {})
@@ -122,7 +128,7 @@ def make_page() -> str:
 
 
 def comparable(page: str) -> tuple[str, list[float]]:
-    """A page without what differs from run to run and machine to machine: its words, and its numbers but for times."""
+    """Return the words of a page, and its numbers except for times, which differ from run to run."""
     page = re.sub(r"\d+ s\b", "N s", page)
     page = re.sub(r"[ ─]+", " ", page)
     number = r"[-+]?\d+(?:[\d,]*\d)?(?:\.\d+)?(?:e-?\d+)?"
@@ -158,11 +164,11 @@ def _option(parameter: Any) -> str:
 
 def _run(example: str) -> list[str]:
     must_fail, line = example.startswith("!"), example.removeprefix("!")
-    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="simtree")
     if bool(done.exit_code) != must_fail:
         raise RuntimeError(f"{line} ended with {done.exit_code}: {done.output}") from done.exception
-    # Progress is for those who wait.
-    said = [text for text in done.stderr.splitlines() if not re.match(r"growing trees|comparing", text)]
+    # Progress is not shown.
+    said = [text for text in done.stderr.splitlines() if not re.match(r"growing trees|comparing|simtree: ", text)]
     shown = [f"$ {line}", *said, *(text.rstrip() for text in done.stdout.splitlines())]
     if done.exit_code:
         shown.append(f"(ended with {done.exit_code})")

@@ -130,7 +130,7 @@ def test_a_file_in_the_way_is_named(tmp_path):
 def test_no_cores_are_refused():
     done = simtree("reproduce", "lemma", "--n-jobs", "0", COLUMNS="400")
     assert done.returncode == 2
-    assert "0 cores do no work; give 1 or more, or -1 for all." in done.stderr
+    assert "the number of parallel jobs cannot be 0; give 1 or more, or -1 for all cores." in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich", "pandas"])

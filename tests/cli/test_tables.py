@@ -76,9 +76,9 @@ def test_arrays_that_are_no_table(tmp_path, arrays, said):
     ("name", "content", "said"),
     [
         ("people.csv", b"", r"people.csv is empty; its first line must name the columns"),
-        ("people.csv", b"a,b\n1,2\n", "people.csv has 1 row; a pair takes two"),
+        ("people.csv", b"a,b\n1,2\n", "people.csv has 1 row; a pair needs two"),
         ("people.csv", b"a,b\n", "people.csv has 0 rows"),
-        ("people.csv", b"1.5,2\n3,4\n5,6\n", "people.csv starts with numbers; let its first line name the columns"),
+        ("people.csv", b"1.5,2\n3,4\n5,6\n", "people.csv starts with numbers; its first line must name the columns"),
         (
             "people.csv",
             b"a,b\n1,2\n3,4,5\n6,7\n",
@@ -192,14 +192,14 @@ def test_the_remedy_is_to_drop_the_column_where_that_can_be_done(tmp_path):
     found = read_samples(write(tmp_path, "parquet", frame))
     with pytest.raises(
         ValueError,
-        match=r"column 'city', row 0 is 'Rome', and the column has no number at all; leave it out with --drop 'city'",
+        match=r"column 'city', row 0 is 'Rome', and the column has no numbers; leave it out with --drop 'city'",
     ):
         found.numbers(["city"], can_drop=True)
     with pytest.raises(
         ValueError, match=r"column 'day' is of type datetime64.*; convert it, or leave the column out with --drop 'day'"
     ):
         found.numbers(["day"], can_drop=True)
-    with pytest.raises(ValueError, match=r"column 'city', row 0 is 'Rome', not a number; correct it, or leave the row out"):
+    with pytest.raises(ValueError, match=r"column 'city', row 0 is 'Rome', not a number; correct it, or remove the row"):
         found.numbers(["city"])
     assert found.numbers(["hold"], can_drop=True)["hold"].tolist() == FRAME["hold"].tolist()
 
@@ -213,7 +213,7 @@ def test_several_empty_cells_are_counted(tmp_path):
 def test_a_missing_label_is_named(tmp_path):
     found = read_samples(write(tmp_path, "csv", FRAME.assign(who=["ann", "ann", None, "bob"])))
     with pytest.raises(
-        ValueError, match=r"people.csv: column 'who', row 2 \(line 4\) is empty or NA; fill it in, or leave the row out"
+        ValueError, match=r"people.csv: column 'who', row 2 \(line 4\) is empty or NA; fill it in, or remove the row"
     ):
         found.labels("who", "--label")
 
@@ -243,9 +243,9 @@ def test_features_are_chosen_by_name_or_pattern(tmp_path, features, drop, chosen
 @pytest.mark.parametrize(
     ("features", "drop", "said"),
     [
-        (["who"], [], "--features names 'who', which says what a row is, not how"),
+        (["who"], [], "--features names 'who', which is not a feature"),
         (["holt"], [], r"no column 'holt', which --features names; did you mean 'hold'"),
-        ([], ["*"], "no column left to learn from"),
+        ([], ["*"], "no feature column left"),
     ],
 )
 def test_bad_choices_of_features(tmp_path, features, drop, said):
@@ -298,7 +298,7 @@ def test_rows_by_number_or_key(tmp_path):
     for text, key, said in (
         ("4", None, "has no row 4; its rows are 0 to 3, or give --id COL"),
         ("ann", None, "has no row ann"),
-        ("k3", "key", "has 2 rows with the value 'k3'; give one that has one"),
+        ("k3", "key", "has 2 rows with the value 'k3'; give a value that is unique"),
         ("k0", "key", r"has 0 rows with the value 'k0'; did you mean 'k"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -20,7 +20,6 @@ from simtree.cli import _explain, _fit
 from simtree.cli import _tables as tables
 from simtree.cli import _trial as trial
 from simtree.cli._app import app
-from simtree.models import _auto as auto
 from simtree.models import _presets as presets
 from simtree.models._presets import forest_preset
 from simtree.pairs._sampling import PairSampler
@@ -97,7 +96,7 @@ def test_fit_writes_a_model_that_scores_as_the_estimator_does(folder, tmp_path):
 def test_fit_prints_a_table_with_figures_out_of_bag(folder, tmp_path):
     done = run("fit", folder / "train.csv", *FIT[:-1], 30, "-o", tmp_path / "m.simtree")
     assert "160 rows with 20 values of person, 4 features" in done.stdout
-    assert "AUC out of bag" in done.stdout
+    assert "out-of-bag AUC" in done.stdout
     assert simtree.load(tmp_path / "m.simtree").bag == "classes"
 
 
@@ -142,10 +141,10 @@ def test_the_expected_time_of_a_search_is_that_of_its_candidates(folder, monkeyp
         return Slow(n_estimators=size.n_trees, n_pairs=size.n_pairs, max_depth=1)
 
     monkeypatch.setattr(trial.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(auto, "CANDIDATES", {"open": (make, False), "again": (make, False), "closed": (make, True)})
-    monkeypatch.setattr(auto, "SMALL", presets.Size(n_trees=5, n_pairs=1_000, n_landmarks=20, n_extra_trees=30))
-    monkeypatch.setattr(auto, "LARGE", presets.Size(n_trees=7, n_pairs=2_000, n_landmarks=20, n_extra_trees=30))
-    monkeypatch.setattr(trial, "FIRST_PAIRS", 100)
+    monkeypatch.setattr(presets, "CANDIDATES", {"open": (make, False), "again": (make, False), "closed": (make, True)})
+    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=5, n_pairs=1_000, n_landmarks=20, n_extra_trees=30))
+    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=7, n_pairs=2_000, n_landmarks=20, n_extra_trees=30))
+    monkeypatch.setattr(trial, "FEW_PAIRS", 100)
     monkeypatch.setattr(trial, "TRIAL_PAIRS", 500)
     y = data["person"].to_numpy()
     found = {
@@ -171,10 +170,10 @@ def test_rows_that_never_pair(folder, tmp_path):
 
 def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
     tiny = presets.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
-    monkeypatch.setattr(auto, "SMALL", tiny)
-    monkeypatch.setattr(auto, "LARGE", tiny)
+    monkeypatch.setattr(presets, "SMALL", tiny)
+    monkeypatch.setattr(presets, "LARGE", tiny)
     done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
-    assert "judged on whole values of person left out" in done.stdout
+    assert "cross-validated on values of person left out" in done.stdout
     assert simtree.load(tmp_path / "m.simtree").open_set_  # what is chosen must hold for other people
     chosen = simtree.load(tmp_path / "m.simtree").best_name_
     assert chosen in done.stdout
@@ -195,7 +194,7 @@ def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_pa
     pd.read_csv(folder / "train.csv").to_csv(tmp_path / "train.csv")
     done = run("fit", tmp_path / "train.csv", *FIT, "--json", "-o", tmp_path / "m.simtree")
     assert json.loads(done.stdout)["features"] == NAMES
-    assert "1 column(s) without a name left out" in done.stderr
+    assert "1 column without a name left out" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -206,16 +205,16 @@ def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_pa
         (
             {},
             LABEL,
-            "column 'sitting', row 0 (line 2) is 'p0-0', and the column has no number at all; leave it out with --drop",
+            "column 'sitting', row 0 (line 2) is 'p0-0', and the column has no numbers; leave it out with --drop",
         ),
         ({"hold": {3: "0,5"}}, FIT, "train.csv: column 'hold', row 3 (line 5) is '0,5', with a decimal comma; write 0.5"),
         ({"tilt": {7: None}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is empty"),
         ({"tilt": {7: np.inf}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is infinite"),
         ({"person": {5: None}}, FIT, "train.csv: column 'person', row 5 (line 7) is empty"),
-        ({"person": "ann"}, FIT, "column 'person' has the one value 'ann'; different pairs take two"),
-        ({"person": range(160)}, FIT, "column 'person' has another value in each row"),
+        ({"person": "ann"}, FIT, "column 'person' has the single value 'ann'; different pairs need at least two"),
+        ({"person": range(160)}, FIT, "column 'person' has a different value in each row"),
         ({"sitting": 1}, [*FIT, "--never-pair", "sitting"], "column 'sitting': never_pair keeps two points of one class apart"),
-        ({}, [*FIT, "--features", "person"], "--features names 'person', which says what a row is"),
+        ({}, [*FIT, "--features", "person"], "--features names 'person', which is not a feature"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_before_anything_is_learned(folder, tmp_path, change, options, said):
@@ -235,7 +234,7 @@ def test_what_is_wrong_with_a_table_is_said_before_anything_is_learned(folder, t
 
 def test_one_row_and_no_file(tmp_path):
     people(2).head(1).to_csv(tmp_path / "one.csv", index=False)
-    assert "one.csv has 1 row; a pair takes two" in run("fit", tmp_path / "one.csv", *FIT, code=1).stderr
+    assert "one.csv has 1 row; a pair needs two" in run("fit", tmp_path / "one.csv", *FIT, code=1).stderr
     assert "did you mean one.csv?" in run("fit", tmp_path / "on.csv", *FIT, code=1).stderr
 
 
@@ -249,7 +248,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(folder, tmp_pat
 
 def test_called_wrongly(folder):
     assert "--label" in run("fit", folder / "train.csv", code=2).stderr
-    assert "0 cores do no work" in run("fit", folder / "train.csv", *FIT, "--n-jobs", 0, code=2).stderr
+    assert "the number of parallel jobs cannot be 0" in run("fit", folder / "train.csv", *FIT, "--n-jobs", 0, code=2).stderr
     assert "banana" in run("fit", folder / "train.csv", *FIT, "--model", "banana", code=2).stderr
 
 
@@ -374,15 +373,16 @@ def test_a_bad_cell_of_the_samples(folder, tmp_path, verb):
     data.to_csv(tmp_path / "test.csv", index=False)
     (tmp_path / "pairs.csv").write_bytes((folder / "pairs.csv").read_bytes())
     done = run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1)
-    assert (
-        "test.csv: column 'press', row 17 (line 19) is 'high', not a number; correct it, or leave the row out." in done.stderr
-    )
+    assert "test.csv: column 'press', row 17 (line 19) is 'high', not a number; correct it, or remove the row." in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["calibrate", "evaluate"])
 def test_one_person_is_no_test(folder, tmp_path, verb):
     pd.read_csv(folder / "test.csv").head(8).to_csv(tmp_path / "test.csv", index=False)
-    assert "different pairs take two" in run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1).stderr
+    assert (
+        "different pairs need at least two"
+        in run(*VERBS[verb](folder / "people.simtree", tmp_path / "test.csv"), code=1).stderr
+    )
 
 
 # --- evaluate
@@ -466,7 +466,7 @@ def test_scores_that_cannot_be_evaluated(folder, tmp_path):
     assert "there is no file" in run("evaluate", "--scores", tmp_path / "away.csv", code=1).stderr
     for option in (["--label", "x"], ["--by", "x"], ["--never-pair", "x"]):
         done = run("evaluate", "--scores", tmp_path / "scores.txt", *option, code=2)
-        assert f"{option[0]} has no meaning with --scores" in done.stderr
+        assert f"{option[0]} cannot be combined with --scores" in done.stderr
     (tmp_path / "scores.txt").write_text("ann ann x 1.5\nbob bob y 2.5\n")
     assert "Error" in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
 
@@ -477,7 +477,7 @@ def test_evaluate_called_wrongly(folder, tmp_path):
         assert "give MODEL, DATA and --label COL, or --scores FILE." in run("evaluate", *arguments, code=2).stderr
     for option in (["--unit", "samples"], ["--n-pairs", 10], [*LABEL]):
         done = run("evaluate", "--scores", data, *option, code=2)
-        assert f"{option[0]} has no meaning with --scores" in done.stderr
+        assert f"{option[0]} cannot be combined with --scores" in done.stderr
     (tmp_path / "file").write_text("")
     assert "is a file" in run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file", code=2).stderr
     done = run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file" / "below", code=1)
@@ -646,13 +646,13 @@ def test_bobs_columns(folder, tmp_path, form, columns):
         (
             "first,second\n0,ann\n",
             [],
-            "column 'second', row 0 (line 2) is 'ann', which is no row number of test.csv; if it names a sample, say with "
+            "column 'second', row 0 (line 2) is 'ann', which is not a row number of test.csv; if it names a sample, say with "
             "--id COL which column of test.csv has these names",
         ),
         (
             "first,second\np20-0,p21-0\n",
             [],
-            "is 'p20-0', which is no row number of test.csv; if it names a sample, say with --id sitting",
+            "is 'p20-0', which is not a row number of test.csv; if it names a sample, say with --id sitting",
         ),
         ("first,second\n0,\n", [], "is empty"),
         ("first\n0\n", [], "must have two columns that name the samples of each pair, not 1"),
@@ -661,7 +661,7 @@ def test_bobs_columns(folder, tmp_path, form, columns):
             ["--columns", "first,secnd"],
             "no column 'secnd', which --columns names; did you mean 'second'?",
         ),
-        ("first,second\nx,y\n", ["--id", "person"], "column 'person' has 8 rows with 'p20'; --id must tell rows apart"),
+        ("first,second\nx,y\n", ["--id", "person"], "column 'person' has 8 rows with 'p20'; the values of --id must be unique"),
         (
             "first,second\nx,y\n",
             ["--id", "hold"],
@@ -773,7 +773,7 @@ def test_explain_by_key_and_its_mistakes(folder, tmp_path):
     plain = simtree.DistanceSimilarity().fit(data[NAMES], data["person"])
     plain.save(tmp_path / "plain.simtree")
     done = run("explain", tmp_path / "plain.simtree", tmp_path / "test.csv", 0, 1, code=1)
-    assert "plain.simtree holds a plain distance, which has no parts to explain" in done.stderr
+    assert "plain.simtree holds a distance, which is not a sum over features" in done.stderr
 
 
 # --- show
@@ -806,7 +806,7 @@ def test_show_prints_the_rules_of_a_tree(folder, tmp_path):
     assert " more ways" not in rules
     assert rules.count("inside if") < 2**5
     assert "|         or" not in rules
-    assert "is not one tree" in run("show", folder / "people.simtree", "--rules", 2, code=1).stderr
+    assert "is not a single tree" in run("show", folder / "people.simtree", "--rules", 2, code=1).stderr
 
 
 def test_show_a_plain_distance(folder, tmp_path):
@@ -829,7 +829,7 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
     data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
     members = [("plain", simtree.DistanceSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
     vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
-    monkeypatch.setattr(auto, "CANDIDATES", {"vote": (lambda size: vote, False)})
+    monkeypatch.setattr(presets, "CANDIDATES", {"vote": (lambda size: vote, False)})
     for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, random_state=0)):
         model.fit(data[NAMES], data["person"]).save(file)
         assert "[1.0, 2.0]" in run("show", file).stdout
@@ -840,7 +840,7 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
         run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
         assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
         done = run("explain", file, folder / "test.csv", 0, 1, code=1)
-        assert "vote.simtree holds a vote of several models, which has no parts to explain" in done.stderr
+        assert "vote.simtree holds a vote of several models, which is not a sum over features" in done.stderr
 
 
 def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):
@@ -849,9 +849,9 @@ def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):
     data[["person", *NAMES]].to_csv(tmp_path / "test.csv", index=False)
     run("evaluate", tmp_path / "plain.simtree", tmp_path / "test.csv", *LABEL)
     done = run("evaluate", tmp_path / "plain.simtree", folder / "test.csv", *LABEL, code=1)
-    assert "test.csv has 6 columns of features, but the model knows 4, without names" in done.stderr
+    assert "test.csv has 6 features, but the model was fitted on 4, without names" in done.stderr
     done = run("score", tmp_path / "plain.simtree", folder / "pairs.csv", code=1)
-    assert "without names of features" in done.stderr
+    assert "without feature names" in done.stderr
 
 
 def test_splitter_and_depth_of_a_tree_or_a_forest(folder, tmp_path):

@@ -15,8 +15,8 @@ from simtree.models import _presets as presets
 def small(monkeypatch):
     """Forests and representations so small that a fit takes a second."""
     tiny = presets.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
-    monkeypatch.setattr(auto, "SMALL", tiny)
-    monkeypatch.setattr(auto, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
+    monkeypatch.setattr(presets, "SMALL", tiny)
+    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
     monkeypatch.setattr(auto, "VALIDATION_PAIRS", 20_000)
 
 
@@ -40,7 +40,7 @@ def test_known_classes_are_learned(digits):
     assert not chosen.open_set_
     assert isinstance(chosen.best_estimator_, SimilarityForest)
     table = pd.DataFrame(chosen.results_)
-    assert set(table["name"]) == set(auto.CANDIDATES)
+    assert set(table["name"]) == set(presets.CANDIDATES)
     assert table["name"][0] == chosen.best_name_
     assert (np.diff(table["tpr"]) <= 0).all()
     assert table["tpr"][0] > table.set_index("name")["tpr"]["euclidean"] + 0.1
@@ -52,7 +52,7 @@ def test_the_loser_is_never_handed_over(round_people):
     chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(*round_people)
     assert chosen.open_set_
     assert isinstance(chosen.best_estimator_, DistanceSimilarity)
-    assert not {name for name, candidate in auto.CANDIDATES.items() if candidate.closed_set} & set(chosen.results_["name"])
+    assert not {name for name, candidate in presets.CANDIDATES.items() if candidate.closed_set} & set(chosen.results_["name"])
 
 
 def test_open_folds_leave_whole_classes_out(round_people):

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line, or say which package it needs."""
     try:
         from simtree._kernels.compilation import announce_in_plain_lines
         from simtree.cli._app import app

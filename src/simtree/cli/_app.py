@@ -1,4 +1,4 @@
-"""The command and its verbs."""
+"""The command ``simtree`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from simtree.cli import _score as score
 from simtree.cli import _show as show
 from simtree.cli import _split as split
 
-app = typer.Typer(
-    help="Learn how alike two things are.", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-)
+CATEGORY = "Similarity learning: verification, identification and record linkage with trees and forests."
+app = typer.Typer(help=CATEGORY, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command("split", cls=split.SplitCommand)(split.split)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate_model)
@@ -36,6 +35,6 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def simtree(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version and stop."),
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
 ) -> None:
-    """Learn how alike two things are."""
+    """Similarity learning: verification, identification and record linkage with trees and forests."""

@@ -1,4 +1,4 @@
-"""``simtree calibrate``: the threshold of a model, with a guarantee on its false positive rate."""
+"""``simtree calibrate``: choose the threshold of a model, with a guarantee on its false positive rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import cores, labelled_pairs, load_model, points_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, points_of
 from simtree.cli._tables import read_samples
 
 
@@ -33,21 +33,23 @@ def calibrate(
     label: Label,
     max_fpr: Annotated[
         float,
-        typer.Option("--max-fpr", metavar="RATE", help="The false positive rate not to be exceeded.", show_default=False),
+        typer.Option("--max-fpr", metavar="RATE", help="Highest false positive rate that is allowed.", show_default=False),
     ],
-    confidence: Annotated[float, typer.Option("--confidence", metavar="SHARE", help="How sure that must be.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="SHARE", help="Confidence level of the guarantee.")
+    ] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to another file; MODEL then stays as it is.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file and leave MODEL unchanged.")
     ] = None,
     never_pair: NeverPair = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
-    """Choose the threshold whose false positive rate on new people is at most a target, with 95 % confidence.
+    """Choose a threshold whose false positive rate on unseen identities is at most a target, with 95 % confidence.
 
-    Takes data that `simtree fit` has not seen, and writes the threshold into the model file. Refuses, and says how many people
-    it takes, if there are too few for the target.
+    Takes data that `simtree fit` has not seen, and writes the threshold into the model file. If there are too few identities
+    for the target, nothing is written, and the message says how many are needed.
     """
     target = model if out is None else out
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
@@ -56,7 +58,7 @@ def calibrate(
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         X = points_of(learned, found, [label] if never_pair is None else [label, never_pair])
-        with cores(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
+        with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
             learned.calibrate_threshold(X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None)
         learned.save(target)
     report = learned.threshold_report_.to_dict()
@@ -65,11 +67,11 @@ def calibrate(
 
 
 def _lines(result: dict[str, Any]) -> Any:
-    rows = table(f"{result['model']}: threshold {result['threshold']:.6g}", "what", "value")
+    rows = table(f"{result['model']}: threshold {result['threshold']:.6g}", "property", "value")
     rows.add_row(
         "promise",
         f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}, "
-        "if the model has seen none of these rows",
+        "if none of these rows was used to fit the model",
     )
     rows.add_row("upper bound on the FPR", f"{result['fpr_bound']:.3g}")
     rows.add_row("FPR here", f"{result['fpr']:.3g}")

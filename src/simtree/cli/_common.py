@@ -1,7 +1,7 @@
-"""What the verbs share: options, exit codes, and how results, progress and mistakes are shown.
+"""What the subcommands share: options, exit codes, and how results, progress and errors are shown.
 
-Results go to standard output, everything else to standard error. A verb ends with 0, with 1 if something is wrong with what it
-was given, with 2 if it was called wrongly, and with 130 after Ctrl-C.
+Results go to standard output, everything else to standard error. The exit code is 0, or 1 if something is wrong with the input,
+2 if the command line is wrong, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -29,54 +29,59 @@ from simtree._utils.progress import watched_pairs
 from simtree._utils.startup import INTERRUPTED, take_over
 
 FAILED = 1
-# Columns of a table that goes into a file.
+# Width of tables that are not printed on a terminal.
 WIDE = 120
-# Comparisons of evaluate and calibrate: a forest makes them in seconds.
+# Pairs that evaluate and calibrate compare: a forest scores them in seconds.
 DEFAULT_COMPARISONS = 1_000_000
 
 
 def _check_jobs(n_jobs: int) -> int:
     if n_jobs == 0:
-        raise typer.BadParameter("0 cores do no work; give 1 or more, or -1 for all.")
+        raise typer.BadParameter("the number of parallel jobs cannot be 0; give 1 or more, or -1 for all cores.")
     return n_jobs
 
 
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of all that is random.")]
-Jobs = Annotated[int, typer.Option("--n-jobs", metavar="N", callback=_check_jobs, help="Cores at work; -1 for all.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Random seed.")]
+Jobs = Annotated[
+    int, typer.Option("--n-jobs", metavar="N", callback=_check_jobs, help="Number of parallel jobs; -1 for all cores.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `simtree fit` wrote.", show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as written by `simtree fit`.", show_default=False)]
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Table with one row a sample: CSV, TSV, Parquet, Feather, NPZ or NPY.", show_default=False
+        metavar="DATA",
+        help="Table with one row per sample: CSV, TSV, Parquet, Feather, NPZ or NPY; - for CSV from standard input.",
+        show_default=False,
     ),
 ]
-Label = Annotated[
-    str, typer.Option("--label", metavar="COL", help="Column that says whose sample a row is.", show_default=False)
-]
+Label = Annotated[str, typer.Option("--label", metavar="COL", help="Column with the identity.", show_default=False)]
 NeverPair = Annotated[
     str | None,
     typer.Option(
         "--never-pair",
         metavar="COL",
-        help="Rows that share the value of this column never form a pair: those of one recording or sitting.",
+        help="Rows with the same value in this column never form a pair, such as those of one recording or session.",
     ),
 ]
 Comparisons = Annotated[
     int,
     typer.Option(
-        "--n-pairs", metavar="N", min=0, help="How many pairs are compared: so many are drawn if there are more; 0 for all."
+        "--n-pairs",
+        metavar="N",
+        min=0,
+        help="Maximum number of pairs to compare; if there are more, they are sampled; 0 for all.",
     ),
 ]
 
 
 @contextmanager
 def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> Iterator[None]:
-    """Say what went wrong, or that somebody pressed Ctrl-C, without a traceback."""
+    """Print errors and Ctrl-C as one sentence instead of a traceback, and exit with their code."""
     take_over()
     try:
         yield
-    except BrokenPipeError:  # who reads our output has seen enough; typer ends quietly
+    except BrokenPipeError:  # the reader of our output has closed the pipe; typer exits quietly
         raise
     except (ValueError, OSError, ImportError) as error:
         if isinstance(error, OSError) and error.errno in DISK_FULL and error.args[1:]:  # as the system says it
@@ -89,7 +94,7 @@ def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> I
 
 
 def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
-    """Fail before the work, not after it, if a folder (or a file in it) cannot be written."""
+    """Raise before the work, not after it, if a folder (or a file in it) cannot be written."""
     named = folder if file is None else file
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,10 +109,10 @@ def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
 
 
 def require_matplotlib() -> None:
-    """Fail before the work if pictures are wanted that cannot be drawn; draw them without a window."""
+    """Raise before the work if matplotlib is missing, and draw plots without a window."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError('The pictures need matplotlib; install it with: pip install "simtree[cli]"')
-    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files: no display needed
+        raise ImportError('The plots need matplotlib; install it with: pip install "simtree[cli]"')
+    os.environ.setdefault("MPLBACKEND", "Agg")  # plots go to files: no display needed
 
 
 def counted(n: int, thing: str, things: str | None = None) -> str:
@@ -121,18 +126,29 @@ def counted(n: int, thing: str, things: str | None = None) -> str:
     return f"{n:,} {thing if n == 1 else things or thing + 's'}"
 
 
+def file_size(n_bytes: int) -> str:
+    """Return a number of bytes in words.
+
+    Examples
+    --------
+    >>> file_size(700), file_size(25_300), file_size(5_600_000)
+    ('1 kB', '25 kB', '5.6 MB')
+    """
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 100_000 else f"{max(1, round(n_bytes / 1e3))} kB"
+
+
 def say(sentence: str) -> None:
-    """Tell whoever watches something that is no result."""
+    """Print a message to standard error."""
     typer.echo(sentence, err=True)
 
 
 def show_json(result: Any) -> None:
-    """Print a result for machines."""
+    """Print a result as JSON."""
     typer.echo(json.dumps(_finite(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
-    """The same with None for infinite numbers, for which JSON has no word: a threshold may be one."""
+    """Return the value with None for infinite numbers, which JSON cannot hold: a threshold may be one."""
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -141,7 +157,7 @@ def _finite(value: Any) -> Any:
 
 
 def show(*parts: Any) -> None:
-    """Print a result for people: lines and tables."""
+    """Print a result as lines and tables."""
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
@@ -153,7 +169,7 @@ def show(*parts: Any) -> None:
 
 
 def table(title: str, *columns: str) -> RichTable:
-    """An empty table; columns whose name starts with '>' are numbers."""
+    """Return an empty table; columns whose name starts with '>' are aligned to the right."""
     made = RichTable(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
@@ -162,7 +178,7 @@ def table(title: str, *columns: str) -> RichTable:
 
 @contextmanager
 def scoring_bar(what: str, n_pairs: int | None) -> Iterator[None]:
-    """A bar on the terminal that moves as pairs are scored; None: it is not known how many there are."""
+    """Show a progress bar on a terminal while pairs are scored; ``n_pairs`` is None if their number is not known."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -175,5 +191,5 @@ def scoring_bar(what: str, n_pairs: int | None) -> Iterator[None]:
 
 
 def command_line() -> str:
-    """The command as it was given."""
+    """Return the command line as it was given."""
     return shlex.join(["simtree", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""``simtree evaluate``: how good a model is on people it has not seen, or how good any scores are."""
+"""``simtree evaluate``: error rates of a model on unseen identities, or of any scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import cores, labelled_pairs, load_model, points_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, points_of
 from simtree.cli._tables import check_there, read_samples
 from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
 from simtree.evaluation._report import RANKS, ThresholdRates, complement, in_plain_words, legend, rates_at_threshold
@@ -33,23 +33,23 @@ from simtree.evaluation._thresholds import ThresholdReport
 
 
 class Unit(enum.StrEnum):
-    """What intervals take for independent."""
+    """What confidence intervals take as independent."""
 
     identities = "identities"
     samples = "samples"
 
 
 def evaluate_model(
-    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="A model file that `simtree fit` wrote.")] = None,
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="Model file, as written by `simtree fit`.")] = None,
     data: Annotated[
         Path | None,
         typer.Argument(metavar="DATA", help="Table of samples that the model has not seen, as for `simtree fit`."),
     ] = None,
-    label: Annotated[str | None, typer.Option("--label", metavar="COL", help="Column that says whose sample a row is.")] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COL", help="Column with the identity.")] = None,
     scores: Annotated[
         Path | None,
         typer.Option(
-            "--scores", metavar="FILE", help="Instead of MODEL and DATA: scores that `simtree score --label` wrote, or bob's."
+            "--scores", metavar="FILE", help="Instead of MODEL and DATA: scores written by `simtree score --label` or by bob."
         ),
     ] = None,
     never_pair: NeverPair = None,
@@ -62,21 +62,19 @@ def evaluate_model(
         typer.Option(
             "--unit",
             metavar="identities/samples",
-            help="Intervals are for new identities, or for new samples of the same ones.",
+            help="Confidence intervals are for new identities, or for new samples of the same ones.",
         ),
     ] = Unit.identities,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", metavar="DIR", help="Folder to draw pictures into.", file_okay=False)
-    ] = None,
+    plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Folder for plots.", file_okay=False)] = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a model on data it has not seen: error rates with intervals that know that pairs share people.
+    """Evaluate a model on data it has not seen, with confidence intervals that account for identities shared by pairs.
 
-    Ranks of searches (CMC) need all comparisons: give --n-pairs 0, or data with fewer pairs than --n-pairs.
+    Identification rates (CMC) need all comparisons: give --n-pairs 0, or data with fewer pairs than --n-pairs.
     """
-    with friendly_errors(interrupted="Interrupted. No picture was drawn."):
+    with friendly_errors(interrupted="Interrupted. No plot was drawn."):
         if plots is not None:
             require_matplotlib()
             check_writable("--plots", plots)
@@ -116,7 +114,7 @@ def _refuse(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             option = name.replace("__", "--").replace("_", "-")
-            raise typer.BadParameter(f"{option} has no meaning with --scores, which hold all that is asked; leave it out.")
+            raise typer.BadParameter(f"{option} cannot be combined with --scores; leave it out.")
 
 
 def _from_model(
@@ -133,7 +131,7 @@ def _from_model(
     y, apart, pairs = labelled_pairs(found, label, never_pair)
     grouped = None if by is None else found.labels(by, "--by")
     X = points_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
-    with cores(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
+    with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
         return evaluate(
             learned,
             X,
@@ -147,7 +145,7 @@ def _from_model(
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:
-    """Draw what was found into a folder; the names of the files."""
+    """Draw the plots into a folder and return the names of the files."""
     import matplotlib.pyplot as plt
 
     from simtree.plots import CmcDisplay, DetDisplay, RocDisplay, ScoreHistogramDisplay, ThresholdDisplay

@@ -1,4 +1,4 @@
-"""``simtree explain``: why a pair has its score."""
+"""``simtree explain``: the contribution of each feature to the score of a pair."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MIN_SHOWN, MAX_SHOWN = 10, 30
 # Models whose scores are not a sum over features.
 UNEXPLAINED: dict[type, str] = {
     GaussianSimilarity: "a ratio of Gaussian likelihoods",
-    DistanceSimilarity: "a plain distance",
+    DistanceSimilarity: "a distance",
     VotingSimilarity: "a vote of several models",
 }
 
@@ -42,10 +42,11 @@ UNEXPLAINED: dict[type, str] = {
 def explain(
     model: Model,
     data: Data,
-    first: Annotated[str, typer.Argument(metavar="FIRST", help="A row of DATA, counted from 0.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="Another row.", show_default=False)],
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="Number of a row of DATA, counted from 0.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="Number of another row.", show_default=False)],
     key: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="FIRST and SECOND are values of this column, not row numbers.")
+        str | None,
+        typer.Option("--id", metavar="COL", help="FIRST and SECOND are values of this column instead of row numbers."),
     ] = None,
     top: Annotated[
         int | None,
@@ -57,7 +58,7 @@ def explain(
             f"add up to less than the smallest of them, but at most {MAX_SHOWN}.",
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it into this picture.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also write a plot to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what each feature contributes to the score of a pair: positive for the same identity, negative against it."""
@@ -69,13 +70,13 @@ def explain(
         if not hasattr(learned, "explain_pair"):
             inner = getattr(learned, "best_estimator_", learned)
             what = UNEXPLAINED[type(inner)]
-            raise ValueError(f"{model.name} holds {what}, which has no parts to explain; fit a forest or a tree.")
+            raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
         points = np.asarray(points_of(learned, found, [] if key is None else [key]))
         x, x2 = (points[found.row(text, key)] for text in (first, second))
         explanation = learned.explain_pair(x, x2)
         if list(explanation.feature_names) == list(getattr(learned, "feature_names_in_", [])):
-            # A representation may have changed the values of features, but it is the user's own that say something.
+            # A representation may have changed the values, but the user knows those of the table.
             explanation = replace(explanation, x=x, x2=x2)
         accepted = bool(explanation.score >= learned.threshold_)
         order = explanation.order()

@@ -1,4 +1,4 @@
-"""``simtree fit``: learn a similarity from a table of labelled samples, and write it to a model file."""
+"""``simtree fit``: learn a similarity from a table of labelled samples and write it to a model file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from simtree.cli._common import (
     NeverPair,
     Seed,
     check_writable,
+    counted,
+    file_size,
     friendly_errors,
     say,
     show,
@@ -33,7 +35,7 @@ from simtree.pairs._sampling import PairSampler
 
 
 class Kind(enum.StrEnum):
-    """What can be learned."""
+    """The kinds of model."""
 
     forest = "forest"
     tree = "tree"
@@ -41,7 +43,7 @@ class Kind(enum.StrEnum):
 
 
 class SplitterName(enum.StrEnum):
-    """How a cell of a tree can be split."""
+    """The splitters, by name."""
 
     cart = "cart"
     cross = "cross"
@@ -57,17 +59,17 @@ NAMES = {Kind.forest: "a forest", Kind.tree: "a tree", Kind.auto: "the best of s
 def fit(
     data: Data,
     label: Label,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")] = Path("model.simtree"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")] = Path("model.simtree"),
     never_pair: NeverPair = None,
     features: Annotated[
         list[str] | None,
         typer.Option(
             "--features",
             metavar="COLS",
-            help="Columns to learn from, with commas between, or shell patterns such as 'H*'; by default all other columns.",
+            help="Columns with features, separated by commas, or patterns such as 'H*'; by default all other columns.",
         ),
     ] = None,
-    drop: Annotated[list[str] | None, typer.Option("--drop", metavar="COLS", help="Columns to leave out.")] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", metavar="COLS", help="Columns that are not features.")] = None,
     model: Annotated[
         Kind,
         typer.Option(
@@ -78,7 +80,7 @@ def fit(
         ),
     ] = Kind.forest,
     trees: Annotated[
-        int | None, typer.Option("--trees", metavar="N", min=1, help=f"How many trees a forest has ({N_TREES}).")
+        int | None, typer.Option("--trees", metavar="N", min=1, help=f"Number of trees of a forest; by default {N_TREES}.")
     ] = None,
     splitter: Annotated[
         SplitterName | None,
@@ -105,7 +107,7 @@ def fit(
 ) -> None:
     """Learn a similarity from labelled samples.
 
-    Writes a model file; says in advance how long it will take, from a small trial on the same data.
+    Writes a model file. The expected time is announced first, from small trials on the same data.
     """
     with friendly_errors():
         if model is not Kind.forest and trees is not None:
@@ -120,7 +122,9 @@ def fit(
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
         learner = _learner(model, pairs, trees or N_TREES, splitter and splitter.value, depth, seed, n_jobs)
-        what = f"{len(X):,} rows with {len(np.unique(pairs.labels)):,} values of {label}, {len(names):,} features"
+        n_identities = len(np.unique(pairs.labels))
+        counts = f"{counted(len(X), 'row')} with {counted(n_identities, 'value')}"
+        what = f"{counts} of {label}, {counted(len(names), 'feature')}"
         expected = expected_seconds(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
         start = time.perf_counter()
@@ -134,7 +138,7 @@ def fit(
         "data": str(data),
         "n_rows": len(X),
         "label": label,
-        "n_identities": len(np.unique(pairs.labels)),
+        "n_identities": n_identities,
         "never_pair": never_pair,
         "features": names,
         "n_pairs": pairs.n_pairs,
@@ -169,7 +173,7 @@ def _learner(
 def _tell_unnamed(found: Table, names: list[str]) -> None:
     left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
     if left:
-        say(f"{found.name}: {len(left)} column(s) without a name left out (row numbers, most of the time).")
+        say(f"{found.name}: {counted(len(left), 'column')} without a name left out (mostly row numbers).")
 
 
 def _duration(seconds: float) -> str:
@@ -177,25 +181,25 @@ def _duration(seconds: float) -> str:
 
 
 def _lines(result: dict[str, Any], what: str) -> list[Any]:
-    rows = table(f"{result['model']}: {result['class']}", "what", "value")
+    rows = table(f"{result['model']}: {result['class']}", "property", "value")
     rows.add_row("learned from", what)
     rows.add_row("features", some_names(result["features"]))
     if result["never_pair"]:
-        rows.add_row("never paired", f"rows that share {result['never_pair']}")
+        rows.add_row("never paired", f"rows with the same {result['never_pair']}")
     if result["chosen"]:
-        unit = f"whole values of {result['label']}" if result["left_out"] == "classes" else "rows"
-        rows.add_row("chosen", f"{result['chosen']}, judged on {unit} left out")
+        unit = f"values of {result['label']}" if result["left_out"] == "classes" else "rows"
+        rows.add_row("chosen", f"{result['chosen']}, cross-validated on {unit} left out")
     if result["oob_auc"] is not None:
         unit = result["label"] if result["oob_unit"] == "classes" else "row"
-        judged = f"each pair judged by the few trees that saw neither {unit}"
-        rows.add_row("AUC out of bag", f"{result['oob_auc']:.3f}, {judged}")
+        judged = f"each pair scored by the trees that saw neither {unit}"
+        rows.add_row("out-of-bag AUC", f"{result['oob_auc']:.3f}, {judged}")
     elif result["class"] == "SimilarityForest":
-        rows.add_row("AUC out of bag", "none: too few trees or rows")
+        rows.add_row("out-of-bag AUC", "none: too few trees or rows")
     if result["n_cells"] is not None:
         rows.add_row("cells", f"{result['n_cells']:,}; read them with: simtree show {result['model']} --rules 3")
         deeper = "a forest, or --splitter cart --depth 10, is more accurate but cannot be read as easily"
         rows.add_row("AUC on training pairs", f"{result['training_auc']:.3f}; {deeper}")
-    rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` finds one with a guarantee")
-    rows.add_row("file", f"{result['bytes'] / 1e6:.1f} MB, no row of the data in it")
+    rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` chooses one with a guarantee")
+    rows.add_row("file", f"{file_size(result['bytes'])}, without any row of the data")
     rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")
     return [rows]

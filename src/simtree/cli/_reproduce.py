@@ -1,4 +1,4 @@
-"""``simtree reproduce``: the experiments of the paper, one command each."""
+"""``simtree reproduce``: the experiments of the paper, one command per experiment."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import typer
 from simtree.cli._common import Jobs, Seed, check_writable, command_line, friendly_errors, require_matplotlib
 from simtree.experiments._results import Order
 
-app = typer.Typer(help="Run an experiment of the paper and set it beside what the paper prints.", no_args_is_help=True)
+app = typer.Typer(help="Run an experiment of the paper and compare it with the printed results.", no_args_is_help=True)
 
 
-Runs = Annotated[int, typer.Option("--runs", min=1, help="How often what is random is repeated.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the results.", file_okay=False)]
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Number of random repetitions.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.", file_okay=False)]
 
 RESULTS = Path("results")
 
 
 def _carry_out(name: str, run: Callable[[Order], None], *, runs: int, seed: int, n_jobs: int, out: Path) -> None:
-    """Run an experiment, show its tables and name its files; what goes wrong is one sentence."""
+    """Run an experiment, show its tables and name its files."""
     folder = out.expanduser()
     kept = f"Interrupted. Finished runs are kept in {out}; the same command goes on from there."
     with friendly_errors(interrupted=kept):
@@ -40,7 +40,7 @@ def table1(
         bool,
         typer.Option(
             "--extended",
-            help="Also a pruned tree, a forest and the best depth on all rows; a third to half an hour more on two cores.",
+            help="Also a pruned tree, a forest and the best depth for all rows; 20 to 30 minutes more on two cores.",
         ),
     ] = False,
     runs: Runs = 400,
@@ -48,7 +48,7 @@ def table1(
     n_jobs: Jobs = -1,
     out: Out = RESULTS,
 ) -> None:
-    """Table 1: distances to the optimal ROC curve of random tree laws, twelve rows."""
+    """Reproduce Table 1: distances to the optimal ROC curve of random tree distributions, twelve rows."""
     from simtree.experiments import _table1 as table1
 
     _carry_out("table1", partial(table1.run, extended=extended), runs=runs, seed=seed, n_jobs=n_jobs, out=out)
@@ -57,7 +57,7 @@ def table1(
 @app.command()
 def mnist(
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of MNIST's idx files; else that of SIMTREE_DATA, else OpenML.")
+        Path | None, typer.Option("--data", help="Folder of the MNIST idx files; by default that of SIMTREE_DATA, or OpenML.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the size, in about two minutes.")] = False,
     runs: Runs = 1,
@@ -65,7 +65,7 @@ def mnist(
     n_jobs: Jobs = -1,
     out: Out = RESULTS,
 ) -> None:
-    """MNIST: forests beside LMNN and a neural network."""
+    """Compare forests with LMNN and a neural network on MNIST."""
     from simtree.experiments import _mnist as mnist
 
     name = "mnist_quick" if quick else "mnist"
@@ -74,7 +74,7 @@ def mnist(
 
 @app.command()
 def figures(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESULTS) -> None:
-    """Figures: regions on the unit square, a symmetric split, a tree of depth 3, the knots of its curve."""
+    """Draw the figures: regions on the unit square, a symmetric split, a tree of depth 3, the knots of its curve."""
     from simtree.experiments import _figures as figures
 
     _carry_out("figures", figures.run, runs=runs, seed=seed, n_jobs=n_jobs, out=out)
@@ -82,7 +82,7 @@ def figures(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESUL
 
 @app.command()
 def lemma(runs: Runs = 20, seed: Seed = 0, n_jobs: Jobs = -1, out: Out = RESULTS) -> None:
-    """Lemma 1: what the paper's f cannot see with two features, and what repairs it."""
+    """Test Lemma 1: what the paper's f cannot see with two features, and what repairs it."""
     from simtree.experiments import _lemma as lemma
 
     _carry_out("lemma", lemma.run, runs=runs, seed=seed, n_jobs=n_jobs, out=out)

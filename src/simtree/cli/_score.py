@@ -1,4 +1,4 @@
-"""``simtree score``: scores of the pairs in a file, as a stream."""
+"""``simtree score``: score the pairs of a file, as a stream."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from simtree._utils.files import opened_atomically
 from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, say, scoring_bar
-from simtree.cli._models import cores, load_model, points_of
+from simtree.cli._models import load_model, parallel_jobs, points_of
 from simtree.cli._tables import Table, read_samples, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
 
-# Parts of the pairs: their rows; for each pair and side whose sample it is and which, if that was asked for; their scores.
+# Blocks of pairs: their rows; the identity and the sample of each side, if asked for; their scores.
 Scored = Iterator[tuple[pd.DataFrame, NDArray[Any] | None, NDArray[np.float64]]]
 SIDES = "_1", "_2"
 
 
 class Format(enum.StrEnum):
-    """How scores are written."""
+    """The formats of scores."""
 
     csv = "csv"
     four = "4column"
@@ -41,8 +41,9 @@ def score(
         Path,
         typer.Argument(
             metavar="PAIRS",
-            help="Table with one row a pair (- for CSV from standard input). With DATA its first two columns are row numbers "
-            "of DATA, counted from 0, or values of its --id column. Without, it holds the features of both: NAME_1 and NAME_2.",
+            help="Table with one row per pair; - for CSV from standard input. With DATA, its first two columns are row numbers "
+            "of DATA, counted from 0, or values of the --id column. Without DATA, it has the features of both, NAME_1 and "
+            "NAME_2.",
             show_default=False,
         ),
     ],
@@ -50,34 +51,32 @@ def score(
         Path | None, typer.Argument(metavar="DATA", help="Table of the samples that PAIRS refers to.", show_default=False)
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="PAIRS has values of this column of DATA, not row numbers.")
+        str | None, typer.Option("--id", metavar="COL", help="PAIRS has values of this column of DATA instead of row numbers.")
     ] = None,
     columns: Annotated[
         str | None, typer.Option("--columns", metavar="A,B", help="The two columns of PAIRS that name the samples.")
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(
-            "--label", metavar="COL", help="Column of DATA that says whose sample a row is, so that scores can be evaluated."
-        ),
+        typer.Option("--label", metavar="COL", help="Column of DATA with the identity, so that the scores can be evaluated."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write; by default standard output.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write to; by default standard output.")
     ] = None,
     form: Annotated[
         Format,
         typer.Option(
             "--format",
             metavar="csv/4column/5column",
-            help="CSV, with the columns of PAIRS and whether a pair is accepted; or bob's four or five columns.",
+            help="CSV, with the columns of PAIRS and whether each pair is accepted; or the four or five columns of bob.",
         ),
     ] = Format.csv,
     n_jobs: Jobs = -1,
 ) -> None:
-    """Score the pairs of a file, however long: pairs are read, scored and written part by part."""
+    """Score the pairs of a file of any length: pairs are read, scored and written block by block."""
     with friendly_errors(interrupted="Interrupted. Scores that were not written to --out are lost."):
         if form is not Format.csv and (data is None or label is None):
-            raise typer.BadParameter(f"--format {form.value} names the people of each pair: give DATA and --label COL.")
+            raise typer.BadParameter(f"--format {form.value} names the identities of each pair: give DATA and --label COL.")
         if data is None and (key is not None or columns is not None):
             raise typer.BadParameter("--id and --columns say how PAIRS refers to DATA: give DATA too.")
         if pairs == data == STANDARD_INPUT:
@@ -94,7 +93,7 @@ def score(
                 n_done += len(part[2])
 
         texts = _csv(scored(), learned.threshold_) if form is Format.csv else score_lines(_comparisons(scored()), form.value)
-        with _output(out) as stream, cores(learned, n_jobs), scoring_bar("scoring pairs", None):
+        with _output(out) as stream, parallel_jobs(learned, n_jobs), scoring_bar("scoring pairs", None):
             for text in texts:
                 stream.write(text.encode())
         if out is not None:
@@ -102,7 +101,7 @@ def score(
 
 
 def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
-    """Pairs of rows of a table, scored part by part."""
+    """Score pairs of rows of a table, block by block."""
     found = read_samples(data, [name for name in (label, key) if name is not None])
     people = None if label is None else found.labels(label, "--label")
     points = points_of(learned, found, [name for name in (label, key) if name is not None])
@@ -118,12 +117,10 @@ def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns
 
 
 def _scored(learned: Any, pairs: Path) -> Scored:
-    """Pairs that hold the features of both samples, scored part by part."""
+    """Score pairs that have the features of both samples, block by block."""
     names = getattr(learned, "feature_names_in_", None)
     if names is None:
-        raise ValueError(
-            "the model was fitted without names of features, which PAIRS would refer to; give DATA and row numbers."
-        )
+        raise ValueError("the model was fitted without feature names, which PAIRS would refer to; give DATA and row numbers.")
     for part in stream_table(pairs):
         sides = [part.numbers([part.check_column(f"{name}{side}", "the model") for name in names]).to_numpy() for side in SIDES]
         yield part.frame, None, learned.pair_score(np.stack(sides, axis=1))
@@ -137,7 +134,7 @@ def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:
         values, counts = np.unique(texts, return_counts=True)
         raise ValueError(
             f"{found.name}: column {key!r} has {counts.max()} rows with {str(values[counts.argmax()])!r}; "
-            "--id must tell rows apart."
+            "the values of --id must be unique."
         )
     return places
 
@@ -159,7 +156,7 @@ def _rows(part: Table, column: str, places: dict[str, int] | None, found: Table)
 
 
 def _csv(scored: Scored, threshold: float) -> Iterator[str]:
-    """Text of CSV: the columns of the pairs and ours."""
+    """Yield CSV text: the columns of the pairs and of the scores."""
     first = True
     for part, named, scores in scored:
         columns: dict[str, Any] = {}
@@ -172,7 +169,7 @@ def _csv(scored: Scored, threshold: float) -> Iterator[str]:
 
 
 def _comparisons(scored: Scored) -> Iterator[Comparison]:
-    """The same as comparisons, one by one."""
+    """Yield the comparisons one by one."""
     for _, named, scores in scored:
         assert named is not None
         (claimed, model_label), (real, probe) = named[:, 0].T.tolist(), named[:, 1].T.tolist()
@@ -181,7 +178,7 @@ def _comparisons(scored: Scored) -> Iterator[Comparison]:
 
 @contextmanager
 def _output(out: Path | None) -> Iterator[BinaryIO]:
-    """A file that appears when it is whole, or standard output."""
+    """Open a file that appears when it is complete, or standard output."""
     if out is not None:
         with opened_atomically(out) as stream:
             yield stream

@@ -1,4 +1,4 @@
-"""``simtree show``: what is in a model file."""
+"""``simtree show``: describe a model file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from simtree.cli._common import Json, Model, friendly_errors, show, show_json, table
+from simtree.cli._common import Json, Model, counted, file_size, friendly_errors, show, show_json, table
 from simtree.cli._models import load_model
 
 
 def show_model(
     model: Model,
     rules: Annotated[
-        int | None, typer.Option("--rules", min=1, metavar="DEPTH", help="Also print a tree as rules, down to this depth.")
+        int | None, typer.Option("--rules", min=1, metavar="DEPTH", help="Also print the rules of a tree, down to this depth.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what is in a model file: what was learned, from which features, and where its threshold lies."""
+    """Show what is in a model file: the model, its features, and its threshold."""
     with friendly_errors():
         learned = load_model(model)
         described = describe(learned)
@@ -34,7 +34,7 @@ def show_model(
 
 
 def describe(learned: Any) -> dict[str, Any]:
-    """What a person may want to know of a model."""
+    """Return a description of a model."""
     inner = getattr(learned, "best_estimator_", learned)
     names = getattr(learned, "feature_names_in_", None)
     trees = inner._trees() if hasattr(inner, "_trees") else []
@@ -58,13 +58,13 @@ def describe(learned: Any) -> dict[str, Any]:
 
 
 def _changed(learned: Any) -> dict[str, str]:
-    """The parameters that are not as they are by default."""
+    """Return the parameters that differ from their defaults."""
     usual = {name: repr(parameter.default) for name, parameter in inspect.signature(type(learned)).parameters.items()}
     return {name: repr(value) for name, value in learned.get_params(deep=False).items() if repr(value) != usual[name]}
 
 
 def _importances(learned: Any) -> dict[str, float] | None:
-    """Shares of the features in what was learned, greatest first, by their names in the model."""
+    """Return the importance of each feature by name, largest first."""
     if not hasattr(learned, "_trees"):
         return None
     shares = learned.feature_importances_
@@ -77,25 +77,25 @@ def _rules(learned: Any, depth: int) -> str:
     inner = getattr(learned, "best_estimator_", learned)
     if not hasattr(inner, "export_text"):
         raise ValueError(
-            f"--rules {depth}: {type(inner).__name__} is not one tree, whose rules could be read; fit --model tree."
+            f"--rules {depth}: {type(inner).__name__} is not a single tree, which has rules; fit one with --model tree."
         )
     return str(inner.export_text(max_depth=depth))
 
 
 def _tables(described: dict[str, Any]) -> list[Any]:
-    rows = table(f"{described['model']}: {described['class']}, {described['bytes'] / 1e6:.1f} MB", "what", "value")
+    rows = table(f"{described['model']}: {described['class']}, {file_size(described['bytes'])}", "property", "value")
     if described["chosen"]:
         rows.add_row("chosen", described["chosen"])
     if described["n_trees"]:
-        rows.add_row("trees", f"{described['n_trees']:,}, with {described['n_cells']:,} terminal cells")
+        rows.add_row("trees", f"{described['n_trees']:,}, with {counted(described['n_cells'], 'terminal cell')}")
         rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")
     if described["oob_auc"] is not None:
-        rows.add_row("AUC out of bag", f"{described['oob_auc']:.4f}")
+        rows.add_row("out-of-bag AUC", f"{described['oob_auc']:.4f}")
     rows.add_row("features", _shortened(described["features"], described["n_features"]))
     for name, value in described["parameters"].items():
         rows.add_row(name, value)
     report = described["threshold_report"]
-    promise = "no promise; see `simtree calibrate`"
+    promise = "no guarantee; see `simtree calibrate`"
     if report is not None and report["max_fpr"] is not None:
         sure = f"{100 * report['confidence']:g} % confidence, from {report['n_identities']:,} identities"
         promise = f"FPR <= {report['max_fpr']:g} with {sure}"
@@ -105,7 +105,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     shown = [rows]
     if described["importances"]:
         top = list(described["importances"].items())[:10]
-        shares = table("Features by their share in the AUC gained", "feature", ">share")
+        shares = table("Feature importances: shares of the AUC gain", "feature", ">share")
         for name, share in top:
             shares.add_row(name, f"{share:.3f}")
         shown.append(shares)

@@ -1,4 +1,4 @@
-"""Tables of samples from files, each cell checked: what is wrong is named by its column and its row."""
+"""Tables of samples from files, each cell checked; errors name the column and the row."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from simtree.cli._text_files import (
 )
 
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
-# Rows that a stream of pairs is read and scored in.
+# Rows per block of a stream of pairs.
 ROWS = 1 << 17
-# What pandas calls a column without a name: row numbers that another program wrote, most of the time.
+# What pandas calls a column without a name, which mostly has row numbers.
 UNNAMED = "Unnamed: "
 # Larger files that have no progress of their own are announced.
 LARGE_BYTES = 50_000_000
@@ -49,7 +49,7 @@ LARGE_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and the file it comes from.
+    """A table and the file it comes from.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class Table:
     frame : DataFrame
         Its content.
     separator : str or None
-        What stands between the cells of a text file; None: it is no plain text.
+        What separates the cells of a text file; None if its lines cannot be counted.
     start : int
-        Number of the first row, if this is a part of a file.
+        Number of the first row, if this is a block of a file.
 
     Examples
     --------
@@ -79,16 +79,16 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The name by which messages call the file."""
+        """Return the name of the file in messages."""
         return file_name(self.path)
 
     @property
     def is_text(self) -> bool:
-        """Whether the file is a text table."""
+        """Return whether the file is a text table."""
         return self.path == STANDARD_INPUT or file_kind(self.path) in ("csv", "tsv")
 
     def check_column(self, name: str, wanted_by: str) -> str:
-        """The name, if there is such a column; otherwise an error that tells the closest names there are."""
+        """Return the name if there is such a column; otherwise raise an error with the closest names."""
         names = [str(column) for column in self.frame.columns]
         if name in names:
             return name
@@ -104,20 +104,20 @@ class Table:
         raise ValueError(f"{self.name} has no column {name!r}, which {wanted_by} names; {meant}")
 
     def labels(self, name: str, option: str) -> NDArray[Any]:
-        """The values of a column that tells rows apart; none may be missing."""
+        """Return the values of a column, of which none may be missing."""
         column = self.frame[self.check_column(name, option)]
         missing = np.flatnonzero(column.isna())
         if len(missing):
             self._refuse_comment(int(missing[0]))
-            raise ValueError(f"{self._cell(name, missing[0])} is empty or NA; fill it in, or leave the row out.")
+            raise ValueError(f"{self._cell(name, missing[0])} is empty or NA; fill it in, or remove the row.")
         return np.asarray(column.to_numpy())
 
     def numbers(self, names: Sequence[str], *, can_drop: bool = False) -> pd.DataFrame:
-        """Columns as finite numbers; ``can_drop``: the user may do without a column that has others."""
+        """Return columns as finite numbers; ``can_drop``: the user may leave out a column that is not numeric."""
         return pd.DataFrame({name: self._numbers(name, can_drop) for name in names}, index=self.frame.index)
 
     def rows_of(self, column: str, wanted_by: str, samples: Table) -> NDArray[np.int64]:
-        """A column of row numbers of another table, counted from 0."""
+        """Return a column of row numbers of another table, counted from 0."""
         cells = self.frame[self.check_column(column, wanted_by)]
         names = np.flatnonzero(pd.to_numeric(cells, errors="coerce").isna() & cells.notna())
         if len(names):
@@ -125,8 +125,8 @@ class Table:
             holding = [key for key in samples.frame.columns if (samples.frame[key].astype(str) == name).any()]
             key = holding[0] if holding else "COL"
             raise ValueError(
-                f"{self._cell(column, names[0])} is {name!r}, which is no row number of {samples.name}; if it names a sample, "
-                f"say with --id {key} which column of {samples.name} has these names."
+                f"{self._cell(column, names[0])} is {name!r}, which is not a row number of {samples.name}; if it names a "
+                f"sample, say with --id {key} which column of {samples.name} has these names."
             )
         values = self._numbers(column, can_drop=False)
         bad = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values >= len(samples)))
@@ -138,7 +138,7 @@ class Table:
         return values.astype(np.int64)
 
     def places_of(self, column: str, wanted_by: str, places: dict[str, int], rows_file: str) -> NDArray[np.int64]:
-        """Row numbers of the keys in a column, by a dict that knows them as text."""
+        """Return the row numbers of the keys in a column, from a dict of keys as text."""
         keys = self.labels(column, wanted_by).astype(str)
         found = np.array([places.get(key, -1) for key in keys.tolist()], dtype=np.int64)
         unknown = np.flatnonzero(found < 0)
@@ -148,7 +148,7 @@ class Table:
         return found
 
     def row(self, text: str, key: str | None) -> int:
-        """The number of a row, from its number or from its value in a column that tells rows apart."""
+        """Return the number of a row, given as a number or as its value in a column of unique values."""
         if key is None:
             if not text.isdecimal() or int(text) >= len(self):
                 raise ValueError(f"{self.name} has no row {text}; its rows are 0 to {len(self) - 1}, or give --id COL.")
@@ -158,14 +158,16 @@ class Table:
         if len(rows) != 1:
             close = difflib.get_close_matches(text, values.tolist(), n=3, cutoff=0.5)
             meant = (
-                f"; did you mean {' or '.join(map(repr, close))}?" if close and not len(rows) else "; give one that has one."
+                f"; did you mean {' or '.join(map(repr, close))}?"
+                if close and not len(rows)
+                else "; give a value that is unique."
             )
             raise ValueError(f"{self.name}: column {key!r} has {len(rows)} rows with the value {text!r}{meant}")
         return int(rows[0])
 
     def _numbers(self, name: str, can_drop: bool) -> NDArray[np.float64]:
         column = self.frame[name]
-        remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or leave the row out."
+        remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or remove the row."
         kind = column.dtype.kind
         if kind in "OUT" or isinstance(column.dtype, pd.StringDtype):
             read = pd.to_numeric(column, errors="coerce")
@@ -177,7 +179,7 @@ class Table:
                 if DECIMAL_COMMA.fullmatch(value):
                     raise ValueError(f"{cell}, with a decimal comma; write {value.replace(',', '.')}.")
                 if can_drop and not read.notna().any():
-                    raise ValueError(f"{cell}, and the column has no number at all; leave it out with --drop {name!r}.")
+                    raise ValueError(f"{cell}, and the column has no numbers; leave it out with --drop {name!r}.")
                 raise ValueError(f"{cell}, not a number; correct it, {remedy}")
             column = read
         elif kind not in "biuf":
@@ -192,7 +194,7 @@ class Table:
         return np.asarray(values)
 
     def _cell(self, column: str, row: int) -> str:
-        """Where a cell is, in words: rows are counted from 0, and a text file has lines."""
+        """Return where a cell is, in words: rows are counted from 0, and text files have lines."""
         number, line = self.start + int(row), self._line(row)
         return f"{self.name}: column {column!r}, row {number}{'' if line is None else f' (line {line})'}"
 
@@ -206,7 +208,7 @@ class Table:
 
 
 def check_there(path: Path) -> None:
-    """Raise if there is no such file; a file with nearly that name is told."""
+    """Raise if there is no such file, with the name of a similar one."""
     if path == STANDARD_INPUT:
         return
     if not path.exists():
@@ -218,7 +220,7 @@ def check_there(path: Path) -> None:
 
 
 def read_table(path: Path, text: Sequence[str] = ()) -> Table:
-    """The table in a file; its kind goes by the end of its name. Columns of ``text`` hold names, were they all digits."""
+    """Return the table in a file, by its extension; the columns in ``text`` are read as strings, even if they are digits."""
     check_there(path)
     reader = _reader(path, text)
     if not (path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
@@ -233,19 +235,19 @@ def read_table(path: Path, text: Sequence[str] = ()) -> Table:
 
 
 def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
-    """A table with one row a sample, of which pairs can be made; ``text`` as in `read_table`."""
+    """Return a table with one row per sample, of which there are at least two; ``text`` as in `read_table`."""
     found = read_table(path, text)
     if len(found) < 2:
-        raise ValueError(f"{found.name} has {counted(len(found), 'row')}; a pair takes two: give more rows.")
+        raise ValueError(f"{found.name} has {counted(len(found), 'row')}; a pair needs two: give more rows.")
     if found.is_text and all(_is_number(name) for name in found.frame.columns):
-        raise ValueError(f"{found.name} starts with numbers; let its first line name the columns.")
+        raise ValueError(f"{found.name} starts with numbers; its first line must name the columns.")
     return found
 
 
 def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
-    """The parts of a table that need not fit in memory, in order; '-' is standard input, as CSV.
+    """Yield the blocks of a table that need not fit in memory; '-' is standard input, as CSV.
 
-    ``as_text``: cells of text files stay what they are, for 007 is no number if it is a name.
+    ``as_text``: cells of text files stay strings, for 007 may be a name.
     """
     check_there(path)
     start = 0
@@ -257,22 +259,22 @@ def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
 
 
 def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The columns to learn from: those named, or all but those dropped, those that say something else, and unnamed ones.
+    """Return the feature columns: those named, or all except dropped ones, those with another meaning, and unnamed ones.
 
-    Names may be given one by one or with commas between, and as shell patterns such as ``H*``.
+    Names may be given one by one or separated by commas, and as patterns such as ``H*``.
     """
     names = [str(name) for name in found.frame.columns]
     if features:
         chosen = _named(found, features, "--features")
         for name in others:
             if name in chosen:
-                raise ValueError(f"--features names {name!r}, which says what a row is, not how; leave it out.")
+                raise ValueError(f"--features names {name!r}, which is not a feature; leave it out.")
     else:
         chosen = [name for name in names if name not in others and not name.startswith(UNNAMED)]
     dropped = set(_named(found, drop, "--drop"))
     chosen = [name for name in chosen if name not in dropped]
     if not chosen:
-        raise ValueError(f"{found.name} has no column left to learn from; its columns are {some_names(names)}.")
+        raise ValueError(f"{found.name} has no feature column left; its columns are {some_names(names)}.")
     return chosen
 
 
@@ -313,7 +315,7 @@ def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say which file it was that could not be read."""
+    """Name the file that could not be read."""
     try:
         yield
     except UnreadableFileError:
@@ -342,7 +344,7 @@ def _read_text(path: Path, text: Sequence[str]) -> Table:
 
 
 def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame]]:
-    """What stands between the cells of a text file whose lines can be counted, and the parts of a file."""
+    """Return the separator of a text file whose lines can be counted, and the blocks of a file."""
     if path == STANDARD_INPUT:
         head, stream = head_of(standard_input())
         return None, _text_parts(stream, _separator(path, head), as_text)
@@ -370,7 +372,7 @@ def _parquet_parts(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a text file, as they are when it is unpacked."""
+    """Return the first bytes of a text file, uncompressed."""
     if path.suffix.lower() in (".zst", ".zip"):
         first = pd.read_csv(path, sep="\x1f", header=None, nrows=2, dtype=str, quoting=csv.QUOTE_NONE, encoding=ENCODING)
         return "\n".join(map(str, first.iloc[:, 0])).encode()
@@ -384,7 +386,7 @@ def head_of_text(path: Path) -> str:
 
 
 def _separator(path: Path, head: bytes) -> str:
-    """What stands between cells, by the first line; raises if that is the first line of no table."""
+    """Return the separator of cells, from the first line; raise if that cannot be the first line of a table."""
     check_head(file_name(path), head)
     return separator_of(_first_line(head))
 
@@ -394,7 +396,7 @@ def _first_line(head: bytes) -> str:
 
 
 def _plain_separator(path: Path, separator: str) -> str | None:
-    """The separator, if the lines of the file can be counted as they are."""
+    """Return the separator if the lines of the file can be counted."""
     return separator if path.suffix.lower() in (".csv", ".tsv") else None
 
 
@@ -428,6 +430,6 @@ def _is_number(text: object) -> bool:
 
 
 def some_names(names: Sequence[str], most: int = 12) -> str:
-    """Names with quotes, the first of them if there are many."""
+    """Return names in quotes, only the first if there are many."""
     shown = ", ".join(map(repr, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

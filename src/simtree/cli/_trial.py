@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from simtree.models import _auto as auto
-from simtree.models._presets import CANDIDATES, LARGE, SMALL, Size, is_open_set
+from simtree.models import _presets as presets
 from simtree.models._tree import SimilarityTree
 from simtree.pairs._sampling import PairSampler
 
 # Pairs of the fit that comes before all others: it compiles, if that is still to be done, and finds bad data.
 FIRST_PAIRS = 2_000
-# Pairs that the candidates of a search are tried with, and scored.
-TRIAL_PAIRS = 10_000
+# Pairs that the candidates of a search are tried with: the difference shows what a pair costs. As many as this are scored.
+FEW_PAIRS, TRIAL_PAIRS = 5_000, 25_000
 # A trial of fewer seconds is made twice: something that is compiled or read for the first time would be most of it.
 SHORT = 2.0
 
@@ -71,43 +72,44 @@ class _Cost:
 def _seconds_of_search(learner: Any, X: Any, source: PairSampler) -> float:
     """Add up what all candidates take in all folds, and what the last fit takes on average over those that have trees."""
     labels = source.labels
-    open_set = is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
+    open_set = presets.is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
     rows = auto._some_rows(labels, open_set, np.random.default_rng(0))
     fold = rows[(labels[rows] if open_set else np.arange(len(rows))) % auto.N_FOLDS > 0]
     points, pairs = np.asarray(X)[fold], auto._sampler_of(source, fold)
-    names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and open_set)]
-    costs = [_cost(CANDIDATES[name][0], points, pairs, learner.n_jobs) for name in names]
+    names = [name for name, (_, closed) in presets.CANDIDATES.items() if not (closed and open_set)]
+    costs = [_cost(presets.CANDIDATES[name][0], points, pairs, learner.n_jobs) for name in names]
+    small, large = presets.SMALL, presets.LARGE
     n_scored = _n_drawn(auto.VALIDATION_PAIRS, pairs, 0.2)
     search = sum(
-        auto.N_FOLDS * (cost.to_fit(SMALL.n_trees, _n_drawn(SMALL.n_pairs, pairs)) + cost.to_score(SMALL.n_trees, n_scored))
+        auto.N_FOLDS * (cost.to_fit(small.n_trees, _n_drawn(small.n_pairs, pairs)) + cost.to_score(small.n_trees, n_scored))
         for cost in costs
     )
-    last = [cost.to_fit(LARGE.n_trees, _n_drawn(LARGE.n_pairs, source)) for cost in costs if cost.fit_per_pair > 0.0]
+    last = [cost.to_fit(large.n_trees, _n_drawn(large.n_pairs, source)) for cost in costs if cost.fit_per_pair > 0.0]
     return search + (statistics.fmean(last) if last else 0.0)
 
 
-def _cost(make: Callable[[Size], Any], points: NDArray[Any], pairs: PairSampler, n_jobs: int | None) -> _Cost:
-    n_trees = effective_n_jobs(n_jobs)
+def _cost(make: Callable[[presets.Size], Any], points: NDArray[Any], pairs: PairSampler, n_jobs: int | None) -> _Cost:
+    n_trees, small = effective_n_jobs(n_jobs), presets.SMALL
 
     def sized(n_pairs: int) -> Any:
-        return auto._seeded(make(Size(n_trees, n_pairs, SMALL.n_landmarks, SMALL.n_extra_trees)), 0, n_jobs)
+        return auto._seeded(make(presets.Size(n_trees, n_pairs, small.n_landmarks, small.n_extra_trees)), 0, n_jobs)
 
     def seconds(model: Any) -> float:
         return _timed(lambda: model.fit(points, pairs.labels, never_pair=pairs.never_pair))
 
-    fewest, more = _n_drawn(FIRST_PAIRS, pairs), _n_drawn(TRIAL_PAIRS, pairs)
-    model = sized(FIRST_PAIRS)
+    few, more = _n_drawn(FEW_PAIRS, pairs), _n_drawn(TRIAL_PAIRS, pairs)
+    model = sized(FEW_PAIRS)
     fixed, growing = seconds(model), 0.0
     if any(name.endswith("n_estimators") for name in model.get_params()):
         model = sized(TRIAL_PAIRS)
         taken = seconds(model)
-        growing = max(taken - fixed, 0.0) / (more - fewest) if more > fewest else taken / more
-        fixed = max(fixed - growing * fewest, 0.0)
+        growing = max(taken - fixed, 0.0) / (more - few) if more > few else taken / more
+        fixed = max(fixed - growing * few, 0.0)
     drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0))
     numbers = np.column_stack([drawn.first, drawn.second])
     # Points are checked and represented before the first pair is scored.
-    one, all_of_them = _timed(lambda: model.pair_score(numbers[:1], points)), _timed(lambda: model.pair_score(numbers, points))
-    scoring = max(all_of_them - one, 0.0) / len(numbers)
+    one, many = (_timed(partial(model.pair_score, rows, points)) for rows in (numbers[:1], numbers))
+    scoring = max(many - one, 0.0) / len(numbers)
     return _Cost(fixed, growing / n_trees, one, scoring / n_trees)
 
 

@@ -20,9 +20,9 @@ from simtree.growing._cross_validation import fold_numbers
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import tpr_at_fpr
+from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._persistence import model_from_state
-from simtree.models._presets import CANDIDATES, LARGE, SMALL, is_open_set
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sampling import PairSampler
@@ -144,11 +144,11 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             entropy = check_random_state(self.random_state).randint(2**31, size=4)
             rng = np.random.default_rng(entropy)
             n_classes = int(sampler.labels.max()) + 1
-            self.open_set_ = is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
+            self.open_set_ = presets.is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
             rows = _some_rows(sampler.labels, self.open_set_, rng)
             self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
-            make, _ = CANDIDATES[self.best_name_]
-            best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
+            make, _ = presets.CANDIDATES[self.best_name_]
+            best = _seeded(make(presets.LARGE), int(entropy[0]), self.n_jobs)
             # The caller's own X and y, so that names of features arrive.
             self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
             self.threshold_ = best.threshold_
@@ -158,7 +158,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         """Try the candidates fold by fold; OUT ``results_``, ``best_name_``, ``fpr_``."""
         folds = self._folds(samples, source, rng)
         start = time.perf_counter()
-        names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and self.open_set_)]
+        names = [name for name, (_, closed) in presets.CANDIDATES.items() if not (closed and self.open_set_)]
         found: dict[str, list[tuple[Any, ...]]] = {}
 
         def tried() -> Any:
@@ -166,8 +166,8 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
                 late = self.time_budget is not None and time.perf_counter() - start > self.time_budget
                 if not late or not found:
                     began = time.perf_counter()
-                    make, _ = CANDIDATES[name]
-                    rocs = [_held_out_roc(_seeded(make(SMALL), seed, self.n_jobs), samples, *fold) for fold in folds]
+                    make, _ = presets.CANDIDATES[name]
+                    rocs = [_held_out_roc(_seeded(make(presets.SMALL), seed, self.n_jobs), samples, *fold) for fold in folds]
                     found[name] = [(roc, n_different, time.perf_counter() - began) for roc, n_different in rocs]
                 yield name
 
