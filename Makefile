@@ -18,7 +18,7 @@ endif
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp    ## learn a similarity on digits, print a table, draw two pictures into demo/
+demo: $(VENV)/demo.stamp    ## learn a similarity on digits, compare it with LightGBM, draw two pictures into demo/
 	$(BIN)/python examples/demo.py --out demo
 
 docs: $(VENV)/docs.stamp    ## build the documentation site into docs/_build/html, with executed examples (about two minutes)
@@ -91,5 +91,5 @@ clean:            ## remove what these commands made
 
 $(VENV)/%.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(if $(filter demo,$*),plot,$*)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
 	touch $@

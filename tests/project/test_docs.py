@@ -30,3 +30,10 @@ def test_links_to_files_lead_somewhere(page):
 def test_make_targets_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`?make ([a-z-]+)`", page.read_text())) <= targets
+
+
+def test_output_of_commands_in_the_readme_is_that_of_the_page_on_the_command_line():
+    cli = (ROOT / "docs" / "cli.md").read_text()
+    (shown,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    *_, command = (line for line in shown.splitlines() if line.startswith("$ "))
+    assert shown[shown.index(command) :] in cli, f"copy the output of {command} from docs/cli.md"
