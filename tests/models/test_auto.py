@@ -132,7 +132,7 @@ def test_bad_parameters(digits, parameters, sentence):
 def test_pairs_and_too_few_classes_are_refused():
     with pytest.raises(ValueError, match="array of pairs"):
         AutoSimilarity().fit(np.zeros((4, 2, 3)), [1, 0, 1, 0])
-    with pytest.raises(ValueError, match="open_set=True leaves whole classes out"):
+    with pytest.raises(ValueError, match="open_set=True leaves out entire classes"):
         AutoSimilarity(open_set=True).fit(np.arange(12.0)[:, None], np.arange(12) % 3)
 
 

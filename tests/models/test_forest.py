@@ -129,7 +129,7 @@ def test_warm_start_adds_trees(blobs):
     assert grown.trees_[0] is first
     whole = small().fit(X, y)
     assert all(same_tree(a, b) for a, b in zip(grown.trees_, whole.trees_, strict=True))
-    with pytest.raises(ValueError, match="n_estimators=3 is less than the number of trees there are, 6"):
+    with pytest.raises(ValueError, match="n_estimators=3 is less than the 6 existing trees"):
         grown.set_params(n_estimators=3).fit(X, y)
 
 
@@ -307,9 +307,11 @@ def test_out_of_bag_of_given_pairs(blobs):
     assert by_rows.oob_score_ == pytest.approx(by_groups.oob_score_, abs=0.03)
     by_people = small(oob_score=True, n_estimators=40).fit(X, drawn.same, pairs=rows, groups=y)
     assert 0.5 < by_people.oob_score_ <= 1
-    with pytest.raises(ValueError, match="needs to know which points are the same: give groups, or row numbers of X"):
+    with pytest.raises(
+        ValueError, match="requires the identity of each sample of a pair; give groups, or give pairs as row indices of X"
+    ):
         small(oob_score=True).fit(X[rows], drawn.same)
-    with pytest.raises(ValueError, match=r"bag='classes' needs to know which points are the same: give groups\."):
+    with pytest.raises(ValueError, match=r"bag='classes' requires the identity of each sample of a pair; give groups\."):
         small(bag="classes").fit(X, drawn.same, pairs=rows)
     with pytest.raises(ValueError, match="groups has shape"):
         small().fit(X, drawn.same, pairs=rows, groups=y[:5])
@@ -317,7 +319,9 @@ def test_out_of_bag_of_given_pairs(blobs):
 
 def test_too_few_trees_for_out_of_bag():
     X, y = np.arange(4.0)[:, None], [0, 0, 1, 1]
-    with pytest.raises(ValueError, match="with n_estimators=1 no tree left out a pair of each kind; grow more trees"):
+    with pytest.raises(
+        ValueError, match="with n_estimators=1 too few pairs are out of bag to have both same and different ones; increase"
+    ):
         small(oob_score=True, n_estimators=1).fit(X, y)
 
 
@@ -433,11 +437,15 @@ def test_importances(blobs):
         ({"n_estimators": 0}, ValueError, "n_estimators=0"),
         ({"aggregation": "mean"}, ValueError, "aggregation='mean' is unknown; choose one of 'llr'"),
         ({"bag": "people"}, ValueError, "bag='people' is unknown"),
-        ({"oob_score": True, "bootstrap": False}, ValueError, "oob_score=True needs bags; set bootstrap=True"),
-        ({"max_samples": 0.5, "bootstrap": False}, ValueError, "max_samples=0.5 needs bags"),
+        ({"oob_score": True, "bootstrap": False}, ValueError, "oob_score=True requires bootstrap samples; set bootstrap=True"),
+        ({"max_samples": 0.5, "bootstrap": False}, ValueError, "max_samples=0.5 requires bootstrap samples"),
         ({"max_samples": 0}, ValueError, "max_samples=0"),
         ({"max_depth": 60}, ValueError, "max_depth=60"),
-        ({"refill": True, "aggregation": "mean_rank"}, ValueError, "refill=True adds evidence, but aggregation='mean_rank'"),
+        (
+            {"refill": True, "aggregation": "mean_rank"},
+            ValueError,
+            "refill=True adds log-likelihood ratios, but aggregation='mean_rank'",
+        ),
         ({"refill_budget": 1}, ValueError, "refill_budget=1"),
     ],
 )

@@ -43,7 +43,7 @@ def test_law_gives_the_ratio_of_its_covariances():
     difference = X[pairs.first] - X[pairs.second]
     within, total = (0.5 * difference[kind].T @ difference[kind] / kind.sum() for kind in (pairs.same, ~pairs.same))
     law = far_reaching(X, pairs, 0.0)
-    sides = law.sides(X, None)
+    sides = law.sample_terms(X, None)
     a, b = sides[:50], sides[50:100]
     found = (a[:, :-1] * b[:, :-1]).sum(axis=1) + a[:, -1] + b[:, -1] + law.constant
     expected = true_ratio(X[:50], X[50:100], X.mean(axis=0), within, total - within)
@@ -73,7 +73,7 @@ def test_by_hand():
     law = far_reaching(X, pairs, 0.0)
     assert law.correlations == pytest.approx([0.75])
     assert law.constant == pytest.approx(-0.5 * np.log(1 - 0.75**2))
-    sides = law.sides(X, None)
+    sides = law.sample_terms(X, None)
     s, t = -3 / 8**0.5, 1 / 8**0.5
     expected = (0.75 * s * t - 0.75**2 * (s * s + t * t) / 2) / (1 - 0.75**2)
     assert sides[0, 0] * sides[2, 0] + sides[0, 1] + sides[2, 1] == pytest.approx(expected)
@@ -89,7 +89,7 @@ def test_shrinkage_takes_from_what_is_beside_the_diagonal():
 def test_far_points_are_pulled_back_and_no_score_is_greater_than_the_greatest():
     X, y = people(100, 4, 4)
     model = GaussianSimilarity().fit(X, y)
-    lengths = np.linalg.norm(model._model._replace(reach=1e300).placed(X), axis=1)
+    lengths = np.linalg.norm(model._model._replace(reach=1e300).project(X), axis=1)
     assert np.mean(lengths > model._model.reach) == pytest.approx(0.05)
     far = np.random.default_rng(0).normal(size=(50, 3)) * 1e6
     for factor in (1e3, 1e150, 1e300):

@@ -146,4 +146,4 @@ def test_memory_beyond_the_gallery_is_bounded(forest):
         n_queries, n_rows = shortcut.sizes(10**6)
         assert n_rows * n_columns <= max(retrieval.PART_BYTES, nearest.WIDTH * n_columns)
         waiting = n_queries * (n_columns + len(forest.trees_)) * 2 * nearest.STRIDE
-        assert n_queries == 1 or waiting <= retrieval.GROUP_BYTES
+        assert n_queries == 1 or waiting <= retrieval.BATCH_BYTES
