@@ -1,4 +1,4 @@
-"""What AutoSimilarity chooses on MNIST, 60,000 points of 153 features, how long it takes, and how good that is on test images.
+"""AutoSimilarity on MNIST (60,000 samples, 153 features): the chosen model, the time, and the accuracy on test images.
 
 SIMTREE_DATA=folder python benchmarks/bench_auto.py [--tiny] [--out results]
 """
@@ -32,7 +32,7 @@ def main() -> None:
     roc = roc_curve(model.pair_score(split.rows, split.X_test), split.same)
     rates = tpr_at_fpr(roc, list(FPR)).tolist()
     n, q = split.X.shape
-    print(f"{n:,} x {q} in {seconds:.0f} s on {N_JOBS} threads; compared at an FPR of {model.fpr_:g}:\n")
+    print(f"{n:,} x {q} in {seconds:.0f} s with {N_JOBS} threads; candidates are compared at an FPR of {model.fpr_:g}:\n")
     print(markdown_table(["candidate", *COLUMNS], rows))
     at = ", ".join(f"{rate:.3f} at {fpr:g}" for fpr, rate in zip(FPR, rates, strict=True))
     print(f"\nChosen: {model.best_name_}. On test pairs: AUC {roc.auc():.4f}, TPR {at}.")

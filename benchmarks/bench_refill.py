@@ -1,10 +1,10 @@
-"""What refilling does at low false positive rates: keystroke data, five splits of the people, a forest with and without it.
+"""Effect of refilling at low false positive rates: a forest with and without it on keystroke data, split by person.
 
     SIMTREE_DATA=folder python benchmarks/bench_refill.py [--splits 5] [--trees 40] [--out results]
 
-30 of the 51 people to train, the 21 others to test, features transformed to their quantiles among the training people. With
-refilling half of the trees are grown on fresh pairs that the other half finds hard; the number of trees is the same. Half of
-the trees without refilling are what the first stage does alone.
+30 of the 51 people are for training, the 21 others for test; features are transformed by their training quantiles. With
+refilling, half of the trees are grown on new pairs that are difficult for the other half; the number of trees is the same. Half
+of the trees without refilling is the first stage alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ N_TEST = 1_000_000
 
 
 def one_split(seed: int, n_trees: int, n_pairs: int) -> dict[str, dict[str, float]]:
-    """AUC, TPR and time of each forest on one split of the people."""
+    """Return the AUC, TPR and time of each forest on one split."""
     X, y = load_keystroke()
     train = np.isin(y, np.random.default_rng(seed).permutation(51)[:30])
     X = QuantileTransformer(random_state=0).fit(X[train]).transform(X)

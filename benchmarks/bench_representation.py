@@ -1,11 +1,11 @@
-"""What representations of points do for people never seen in training, and for classes that were seen.
+"""Representations of samples: accuracy on unseen people, and on known classes.
 
     SIMTREE_DATA=folder python benchmarks/bench_representation.py [--only audio,keystroke,lfw,mnist] [--splits 2 3 4]
 
-Each representation is fitted on the training rows; pairs of other rows are scored by the cosine of the represented points and
-by a forest on them. audio, keystroke and lfw test people who were not in training (36 of 60 speakers, 30 of 51 typists and 60 %
-of the people to train; a split is another choice of them), mnist tests other images of the ten digits. ``--tiny`` takes
-synthetic clouds and shows that everything runs. Splits 0 and 1 are those on which settings were chosen.
+Each representation is fitted on the training samples; test pairs are scored by the cosine of the transformed samples and by a
+forest on them. audio, keystroke and lfw are split by person (36 of 60 speakers, 30 of 51 typists and 60 % of the people for
+training); mnist has other images of the ten digits for test. ``--tiny`` uses synthetic clusters to check that everything runs.
+Parameters were chosen on splits 0 and 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from problems import Points, clouds, mnist
+from problems import Samples, clusters, mnist
 from simtree import (
     ForestPosterior,
     KernelDiscriminant,
@@ -41,30 +41,30 @@ FILES = {"audio": "audiomnist_mfcc60.npz", "lfw": "lfw_dlib128.npz"}
 N_TO_TRAIN = {"audio": 36, "keystroke": 30, "lfw": 3449}
 N_TEST = 1_000_000
 N_IMAGES = 20_000
-# The share of same pairs among test pairs.
+# Proportion of same pairs among test pairs.
 SAME = {"audio": 0.2, "keystroke": 0.2, "lfw": 0.02, "mnist": 0.1, "tiny": 0.1}
 
 
-def points_of(name: str, seed: int) -> Points:
-    """Rows to learn from and others to test with."""
+def samples_of(name: str, seed: int) -> Samples:
+    """Return training and test samples."""
     if name == "tiny":
-        return clouds()
+        return clusters()
     if name == "mnist":
         found = mnist()
-        return Points(found.X[:N_IMAGES], found.y[:N_IMAGES], found.X_test, found.y_test)
+        return Samples(found.X[:N_IMAGES], found.y[:N_IMAGES], found.X_test, found.y_test)
     if name == "keystroke":
         X, y = load_keystroke()
     else:
         with np.load(Path(os.environ["SIMTREE_DATA"], FILES[name]), allow_pickle=False) as arrays:
             X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
     train = np.isin(y, np.random.default_rng(seed).permutation(y.max() + 1)[: N_TO_TRAIN[name]])
-    return Points(X[train], y[train], X[~train], y[~train])
+    return Samples(X[train], y[train], X[~train], y[~train])
 
 
 def representations(name: str) -> dict[str, Any]:
-    """What is put before the similarity; None is nothing."""
+    """Return the representations by name; None is the raw features."""
     first = [MarginalQuantiles(output="normal" if name == "audio" else "uniform")] if name in ("audio", "keystroke") else []
-    given: dict[str, Any] = {"as given": None}
+    given: dict[str, Any] = {"raw": None}
     if first:
         given["quantiles"] = first[0]
     emphasis = {"audio": 0.25}.get(name, 0.0)
@@ -74,7 +74,7 @@ def representations(name: str) -> dict[str, Any]:
         "posterior": [ForestPosterior(n_estimators=n_trees, n_jobs=2, random_state=0)],
         "discriminant": [KernelDiscriminant(n_jobs=2, random_state=0)],
         "discriminant, alpha 1": [KernelDiscriminant(alpha=1.0, n_jobs=2, random_state=0)],
-        "discriminant, 2000 waves": [KernelDiscriminant(landmarks="fourier", n_jobs=2, random_state=0)],
+        "discriminant, Fourier features": [KernelDiscriminant(landmarks="fourier", n_jobs=2, random_state=0)],
         "whitening": [WithinClassWhitening(shrinkage=shrinkage, emphasis=emphasis, center=center, random_state=0)],
         "landmarks, whitening": [
             LandmarkFeatures(random_state=0),
@@ -90,7 +90,7 @@ def rates(scores: np.ndarray, same: np.ndarray) -> dict[str, float]:
 
 
 def cosines(Z: np.ndarray, pairs: IndexPairs) -> np.ndarray:
-    """Cosine of the points of each pair, in blocks."""
+    """Return the cosine of each pair, computed in blocks."""
     unit = Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-300)
     found = np.empty(len(pairs))
     for start in range(0, len(pairs), 100_000):
@@ -100,7 +100,7 @@ def cosines(Z: np.ndarray, pairs: IndexPairs) -> np.ndarray:
 
 
 def n_bytes(value: Any) -> int:
-    """Bytes of all arrays that a fitted model holds."""
+    """Return the total size in bytes of the arrays of a fitted model."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, dict):
@@ -111,17 +111,17 @@ def n_bytes(value: Any) -> int:
 
 
 def one_split(name: str, seed: int, n_trees: int, n_pairs: int, n_test: int) -> dict[str, dict[str, float]]:
-    """Figures of each representation, by cosine and by a forest."""
-    points = points_of(name, seed)
-    test = PairSampler(points.y_test).sample(n_test, np.random.default_rng(seed), positive_fraction=SAME[name])
+    """Return the metrics of each representation, by cosine and by a forest."""
+    samples = samples_of(name, seed)
+    test = PairSampler(samples.y_test).sample(n_test, np.random.default_rng(seed), positive_fraction=SAME[name])
     rows = np.column_stack([test.first, test.second])
     found = {}
     for label, representation in representations(name).items():
         start = time.perf_counter()
-        Z, Z_test = points.X, points.X_test
+        Z, Z_test = samples.X, samples.X_test
         if representation is not None:
-            Z = representation.fit_transform(points.X, points.y)
-            Z_test = representation.transform(points.X_test)
+            Z = representation.fit_transform(samples.X, samples.y)
+            Z_test = representation.transform(samples.X_test)
         seconds, size = time.perf_counter() - start, n_bytes(representation) / 1e6
         print(f"{name} {seed} {label}: {seconds:.0f} s", file=sys.stderr, flush=True)
         forest = SimilarityForest(
@@ -131,14 +131,14 @@ def one_split(name: str, seed: int, n_trees: int, n_pairs: int, n_test: int) -> 
             min_pairs_split=100,
             n_jobs=2,
             random_state=seed,
-        ).fit(Z, points.y)
+        ).fit(Z, samples.y)
         for scorer, scores in (("cosine", cosines(Z_test, test)), ("forest", forest.pair_score(rows, Z_test))):
             found[f"{label} | {scorer}"] = {**rates(scores, test.same), "columns": Z.shape[1], "seconds": seconds, "MB": size}
     return found
 
 
 def as_markdown(runs: list[dict[str, dict[str, float]]]) -> str:
-    """Means over the splits."""
+    """Return a table of the means over the splits."""
     lines = [
         "| representation | scored by | AUC | " + " | ".join(f"TPR at {fpr:g}" for fpr in FPR) + " | columns | time (s) | MB |"
     ]
@@ -152,19 +152,19 @@ def as_markdown(runs: list[dict[str, dict[str, float]]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="audio,keystroke,lfw,mnist", help="data sets, with commas between")
-    parser.add_argument("--splits", type=int, nargs="+", default=[2, 3, 4], help="seeds of the choice of people (2 3 4)")
+    parser.add_argument("--only", default="audio,keystroke,lfw,mnist", help="data sets, separated by commas")
+    parser.add_argument("--splits", type=int, nargs="+", default=[2, 3, 4], help="random seeds of the splits (2 3 4)")
     parser.add_argument("--trees", type=int, default=20)
-    parser.add_argument("--pairs", type=int, default=100_000, help="pairs of one tree")
-    parser.add_argument("--tiny", action="store_true", help="synthetic clouds: shows that everything runs")
+    parser.add_argument("--pairs", type=int, default=100_000, help="pairs per tree")
+    parser.add_argument("--tiny", action="store_true", help="synthetic clusters, to check that everything runs")
     parser.add_argument("--out", type=Path, default=Path("results"))
     options = parser.parse_args()
     if not options.tiny and not os.environ.get("SIMTREE_DATA"):
-        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder of the data, or pass --tiny.\n")
+        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
     names = ["tiny"] if options.tiny else options.only.split(",")
     unknown = [name for name in names if name not in SAME]
     if unknown:
-        parser.exit(2, f"{unknown[0]!r} is no data set; choose from audio,keystroke,lfw,mnist.\n")
+        parser.exit(2, f"{unknown[0]!r} is not a data set; choose from audio,keystroke,lfw,mnist.\n")
     report: dict[str, Any] = {"command": " ".join(sys.argv), "trees": options.trees, "pairs": options.pairs, "sets": {}}
     for name in names:
         n_test = 5_000 if options.tiny else N_TEST

@@ -1,7 +1,7 @@
-"""How far each kernel is from what the machine can do: bytes moved or updates a second beside a bare loop, on one thread.
+"""Throughput of each kernel relative to the limit of the machine: bytes or updates per second of a bare loop, on one thread.
 
-The roofs are measured here and now: a copy of as many bytes, a histogram of one column and nothing else, and a loop that
-answers tests without sending pairs anywhere.
+The limits are measured as well: a copy of the same number of bytes, a histogram of one column, and a loop that evaluates tests
+without routing pairs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 
 from measure import SEED, Line, Section, Table, seconds
 from models import Spec
-from problems import Points, draw
+from problems import Samples, draw
 from simtree import CutSplitter
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.splitters._base import Cell
 from simtree.trees._binning import TrainingPairs
 from simtree.trees._rank_tree import RankTree
 
-TITLE = "Roofs: how far each kernel is from its limit"
-OURS, ROOF, SHARE = "a second", "roof a second", "share of the roof"
-# Pairs that a forest scores at one time: their rows stay in cache.
-FEW = 4096
+TITLE = "Kernels: throughput relative to the limit of the machine"
+OURS, ROOF, SHARE = "per second", "limit per second", "share of the limit"
+# Number of pairs that a forest scores per block, whose rows stay in cache.
+BLOCK_SIZE = 4096
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,18 @@ SIZES = {"full": Size(400_000), "quick": Size(50_000), "tiny": Size(1_000, depth
 
 WHY = {
     "binning": (
-        "Binning. A code takes a product, a look into a grid and mostly one comparison with an edge, so binning waits for "
-        "arithmetic and not for memory: its roof, a copy of the same bytes, is far. Finding the edges is counted too."
+        "Binning. A code takes a product, a lookup in a grid and mostly one comparison with an edge, so binning is bound by "
+        "arithmetic and not by memory, and is far from its limit, a copy of the same bytes. Finding the edges is included."
     ),
     "histogram": (
-        "Histogram. The bare loop counts one column in bins that stay in the first cache, and an update waits for the one "
-        "before where neighbours fall into one bin. The kernel updates all columns of a pair side by side, which do not "
-        "wait for one another, but its bins of all columns do not fit the first cache. The scan of the bins is counted too."
+        "Histogram. The bare loop counts one column in bins that fit in the L1 cache, and an update waits for the previous one "
+        "if both are in the same bin. The kernel updates all columns of a pair, which are independent of each other, but the "
+        "bins of all columns do not fit in the L1 cache. The scan of the bins is included."
     ),
-    "sweep": (
-        "Sweep. The bare loop answers tests of pairs in their order. The sweep answers as many and sends each pair on to one "
-        "of two lists, so it reads the list and two row numbers out of order, and writes one entry of the list, at each test."
+    "routing": (
+        "Routing. The bare loop evaluates tests of pairs in their order. The kernel evaluates the same number of tests and "
+        "routes each pair to one of two lists, so at each test it reads the list and two row numbers out of order, and writes "
+        "one entry."
     ),
 }
 
@@ -70,7 +71,7 @@ def bare_tests(X: Any, first: Any, second: Any, features: Any, threshold: Any) -
 
 
 def rate(amount: float, work: Callable[[], Any], repeats: int) -> list[float]:
-    """Amount a second in each run, after one that is not counted."""
+    """Return the amount per second in each run, after a warm-up."""
     work()
     return [amount / seconds(work) for _ in range(repeats)]
 
@@ -80,9 +81,9 @@ def against(name: str, unit: str, ours: list[float], roof: list[float]) -> Line:
     return Line(name, {OURS: ours, ROOF: roof, SHARE: [share]}, unit)
 
 
-def binning_line(points: Points, size: Size, repeats: int) -> tuple[Line, TrainingPairs]:
-    """Of each pair and feature two values are read and two codes written."""
-    X, pairs = points.X, draw(points.y, size.n_pairs)
+def binning_line(samples: Samples, size: Size, repeats: int) -> tuple[Line, TrainingPairs]:
+    """Measure the binning: per pair and feature, two values are read and two codes are written."""
+    X, pairs = samples.X, draw(samples.y, size.n_pairs)
     pair_map = CoordinateSet(CutSplitter.default_coordinates, X.shape[1])
     n_bytes = len(pairs) * X.shape[1] * (2 * X.itemsize + len(pair_map.kinds))
     here, there = np.zeros(n_bytes // 2, np.uint8), np.zeros(n_bytes // 2, np.uint8)
@@ -98,25 +99,25 @@ def histogram_line(binned: TrainingPairs, repeats: int) -> Line:
     column, counts = np.ascontiguousarray(binned.codes[:, 0]), np.zeros(256, np.int64)
     ours = rate(n_pairs * n_columns / 1e6, lambda: CutSplitter().split(cell), repeats)
     roof = rate(n_pairs / 1e6, lambda: bare_histogram(column, counts), repeats)
-    return against("histogram and search of one cut", "million updates", ours, roof)
+    return against("histogram and search for one split", "million updates", ours, roof)
 
 
-def sweep_line(points: Points, size: Size, repeats: int) -> Line:
-    X, y = points.X, points.y
+def routing_line(samples: Samples, size: Size, repeats: int) -> Line:
+    X, y = samples.X, samples.y
     tree: RankTree = Spec("simtree", size.n_pairs // 4, {"n_estimators": 1, "max_depth": size.depth}).fit(X, y).tree_
-    pairs = draw(y, FEW, seed=SEED + 1)
+    pairs = draw(y, BLOCK_SIZE, seed=SEED + 1)
     block = SamplePairs(X, X, pairs.first, pairs.second)
-    n_tests = tests_answered(tree, block)
-    total = np.zeros(FEW)
+    n_tests = count_tests(tree, block)
+    total = np.zeros(BLOCK_SIZE)
     values = tree.llr
     some = np.arange(0, X.shape[1], 3)
     ours = rate(n_tests / 1e6, lambda: tree.add_values(block, values, total), 20 * repeats)
-    roof = rate(len(some) * FEW / 1e6, lambda: bare_tests(X, pairs.first, pairs.second, some, 0.5), 20 * repeats)
-    return against("routing sweep", "million tests answered", ours, roof)
+    roof = rate(len(some) * BLOCK_SIZE / 1e6, lambda: bare_tests(X, pairs.first, pairs.second, some, 0.5), 20 * repeats)
+    return against("routing of pairs", "million tests", ours, roof)
 
 
-def tests_answered(tree: RankTree, pairs: SamplePairs) -> int:
-    """How many tests of a tree the pairs meet on their way, by following all of them at once."""
+def count_tests(tree: RankTree, pairs: SamplePairs) -> int:
+    """Count the tests of a tree that the pairs pass, by following all pairs at once."""
     nodes = tree.nodes
     at = np.zeros(pairs.n_pairs, dtype=np.int64)
     answered = 0
@@ -132,8 +133,8 @@ def tests_answered(tree: RankTree, pairs: SamplePairs) -> int:
 
 
 def section(folder: Path, scale: str, repeats: int) -> Section:
-    size, points = SIZES[scale], Points.load(folder / "mnist.npz")
-    binning, binned = binning_line(points, size, repeats)
-    lines = [binning, histogram_line(binned, repeats), sweep_line(points, size, repeats)]
+    size, samples = SIZES[scale], Samples.load(folder / "mnist.npz")
+    binning, binned = binning_line(samples, size, repeats)
+    lines = [binning, histogram_line(binned, repeats), routing_line(samples, size, repeats)]
     title = f"MNIST, {size.n_pairs:,} pairs, one thread:"
     return Section(TITLE, [Table(title, lines)], facts={"why": WHY})

@@ -1,8 +1,8 @@
-"""1:N search in a gallery of face descriptors beside FAISS (flat, L2) and beside LightGBM scoring every row.
+"""1:N search in a gallery of face descriptors, compared with FAISS (flat, L2) and with LightGBM scoring every row.
 
-Gallery and queries are descriptors plus a little Gaussian noise; the queries are of people that were not in training. FAISS is
-given one thread or all, whichever is faster. LightGBM is measured for one query and some rows, the making of the features
-of each pair counted, and scaled to other sizes.
+Gallery and queries are descriptors plus a little Gaussian noise; the queries are of unseen people. FAISS runs with one thread
+or all, whichever is faster. LightGBM is measured for one query and some rows, including the features of each pair, and its time
+is scaled to other sizes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy as np
 
 from measure import MEMORY, N_JOBS, SECONDS, SEED, TPR, Goal, Line, Section, Table, in_fresh_process, observe, seconds
 from models import accuracy, lightgbm
-from problems import Points, draw, materialise, row_numbers
+from problems import Samples, draw, materialise, row_numbers
 from simtree import CartSplitter, SimilarityForest
 
-TITLE = "1:N search: the ten best rows of a gallery"
+TITLE = "1:N search: the ten most similar rows of a gallery"
 K = 10
 NOISE = 0.02
 N_QUERIES = 100
 COORDINATES = {
     "f": ["abs_diff", "sum"],
-    "f and the whole pair": ["abs_diff", "sum", "dot", "cosine", "euclidean", "manhattan"],
+    "f and pairwise coordinates": ["abs_diff", "sum", "dot", "cosine", "euclidean", "manhattan"],
 }
-SEARCHED = "f and the whole pair"
+SEARCHED = "f and pairwise coordinates"
 EUCLIDEAN = "Euclidean distance"
 FASTER_THAN_LIGHTGBM, SLOWER_THAN_FAISS = 20.0, 20.0
 
@@ -50,7 +50,7 @@ SIZES = {
 }
 
 
-def fitted_forest(points: Points, kinds: list[str], size: Size) -> SimilarityForest:
+def fitted_forest(samples: Samples, kinds: list[str], size: Size) -> SimilarityForest:
     forest = SimilarityForest(
         n_estimators=size.n_trees,
         max_depth=size.depth,
@@ -60,11 +60,11 @@ def fitted_forest(points: Points, kinds: list[str], size: Size) -> SimilarityFor
         n_jobs=N_JOBS,
         random_state=SEED,
     )
-    return forest.fit(points.X, points.y)
+    return forest.fit(samples.X, samples.y)
 
 
 def noisy(X: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of X drawn with replacement, plus noise; made in blocks, to need no more memory than they do."""
+    """Return rows of X drawn with replacement, plus noise; computed in blocks to save memory."""
     rows = np.empty((n, X.shape[1]), dtype=np.float32)
     for start in range(0, n, 1 << 16):
         part = rows[start : start + (1 << 16)]
@@ -73,17 +73,17 @@ def noisy(X: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     return rows
 
 
-def gallery_and_queries(points: Points, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def gallery_and_queries(samples: Samples, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(SEED)
-    queries = noisy(points.X_test, N_QUERIES, rng)
-    return noisy(np.concatenate([points.X, points.X_test]), n_rows, rng), queries
+    queries = noisy(samples.X_test, N_QUERIES, rng)
+    return noisy(np.concatenate([samples.X, samples.X_test]), n_rows, rng), queries
 
 
 def lightgbm_search(model: Any, query: np.ndarray, gallery: np.ndarray) -> np.ndarray:
-    """The best rows for one query, from the features of all pairs."""
-    points = np.concatenate([query[None], gallery])
-    pairs = np.column_stack([np.zeros(len(gallery), dtype=int), np.arange(1, len(points))])
-    scores = model.predict_proba(materialise(points, pairs))[:, 1]
+    """Return the best rows for one query, from the features of all pairs."""
+    samples = np.concatenate([query[None], gallery])
+    pairs = np.column_stack([np.zeros(len(gallery), dtype=int), np.arange(1, len(samples))])
+    scores = model.predict_proba(materialise(samples, pairs))[:, 1]
     best = np.argpartition(-scores, K)[:K]
     return best[np.argsort(-scores[best])]
 
@@ -106,10 +106,10 @@ def faiss_seconds(gallery: np.ndarray, queries: np.ndarray, repeats: int) -> lis
 
 
 def memory_of_search(folder: Path, size: Size) -> float:
-    """Peak memory of a search in the largest gallery beyond the gallery, in megabytes."""
-    points = Points.load(folder / "lfw.npz")
-    model = fitted_forest(points, COORDINATES[SEARCHED], size)
-    gallery, queries = gallery_and_queries(points, size.rows[-1])
+    """Return the peak memory of a search in the largest gallery in megabytes, above the gallery."""
+    samples = Samples.load(folder / "lfw.npz")
+    model = fitted_forest(samples, COORDINATES[SEARCHED], size)
+    gallery, queries = gallery_and_queries(samples, size.rows[-1])
     model.top_k(queries[:1], gallery[: size.rows[0]], K)
     return observe(lambda: model.top_k(queries, gallery, K))[1][MEMORY][0]
 
@@ -118,26 +118,26 @@ def check_exact(model: SimilarityForest, queries: np.ndarray, gallery: np.ndarra
     scores = model.pairwise_score(queries, gallery)
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :K]
     if not np.array_equal(model.top_k(queries, gallery, K)[1], expected):
-        raise AssertionError("top_k does not find what sorting all scores finds.")
+        raise AssertionError("top_k differs from sorting all scores.")
 
 
 def section(folder: Path, scale: str, repeats: int) -> Section:
-    size, points = SIZES[scale], Points.load(folder / "lfw.npz")
-    test = draw(points.y_test, size.n_test, positive_fraction=0.02, seed=SEED + 1)
-    a, b = points.X_test[test.first], points.X_test[test.second]
-    models = {name: fitted_forest(points, kinds, size) for name, kinds in COORDINATES.items()}
+    size, samples = SIZES[scale], Samples.load(folder / "lfw.npz")
+    test = draw(samples.y_test, size.n_test, positive_fraction=0.02, seed=SEED + 1)
+    a, b = samples.X_test[test.first], samples.X_test[test.second]
+    models = {name: fitted_forest(samples, kinds, size) for name, kinds in COORDINATES.items()}
     scores = {EUCLIDEAN: -np.linalg.norm(a - b, axis=1)}
-    scores |= {f"forest on {name}": model.pair_score(row_numbers(test), points.X_test) for name, model in models.items()}
+    scores |= {f"forest on {name}": model.pair_score(row_numbers(test), samples.X_test) for name, model in models.items()}
     of_models = Table(
-        f"People never seen, {size.n_test:,} pairs; forests of {size.n_trees} trees of depth {size.depth}:",
+        f"Unseen people, {size.n_test:,} pairs; forests of {size.n_trees} trees of depth {size.depth}:",
         [Line(name, accuracy(values, test.same)) for name, values in scores.items()],
     )
 
     model = models[SEARCHED]
-    gallery, queries = gallery_and_queries(points, size.rows[-1])
+    gallery, queries = gallery_and_queries(samples, size.rows[-1])
     check_exact(model, queries[:2], gallery[: size.rows[0]])
-    pairs = draw(points.y, size.n_pairs)
-    peer = lightgbm().fit(materialise(points.X, row_numbers(pairs)), pairs.same)
+    pairs = draw(samples.y, size.n_pairs)
+    peer = lightgbm().fit(materialise(samples.X, row_numbers(pairs)), pairs.same)
     one_query = timed(lambda: lightgbm_search(peer, queries[0], gallery[: size.lightgbm_rows]), repeats)
     tables, goals = [of_models], []
     for n_rows in size.rows:
@@ -162,7 +162,9 @@ def section(folder: Path, scale: str, repeats: int) -> Section:
             if n_queries > 1:
                 goals.append(Goal(f"simtree / FAISS flat, {what}", median(ours) / median(flat), SLOWER_THAN_FAISS))
     best = of_models.line(f"forest on {SEARCHED}").median(TPR)
-    goals.append(Goal(f"{TPR}, of the forest less of the {EUCLIDEAN}", best - of_models.line(EUCLIDEAN).median(TPR), 0.0, True))
+    goals.append(
+        Goal(f"{TPR}, difference of the forest to the {EUCLIDEAN}", best - of_models.line(EUCLIDEAN).median(TPR), 0.0, True)
+    )
     held = in_fresh_process(memory_of_search, folder, size)
     tables.append(Table(f"{N_QUERIES} queries, {size.rows[-1]:,} rows, memory:", [Line("simtree", {MEMORY: [held]})]))
     return Section(TITLE, tables, goals)

@@ -1,11 +1,11 @@
-"""Time and memory of one SimilarityTree beside scikit-learn's DecisionTreeClassifier, on pairs of MNIST.
+"""Time and memory of a SimilarityTree compared with scikit-learn's DecisionTreeClassifier, on pairs of MNIST.
 
     python benchmarks/bench_tree.py [--repeats 5] [--out results] [--quick]
 
-Both learn from the same pairs. SimilarityTree is given points and row numbers; scikit-learn is given the same coordinates as a
-float32 matrix, whose making counts in its memory but not in its time. What must not be paid for by an earlier run (memory,
-import, compilation) is measured in a fresh process. The data are read from the folder that SIMTREE_DATA names; ``--quick``
-takes small synthetic data instead, at which the goals are computed but mean nothing. Needs Linux, for /proc.
+Both are trained on the same pairs. SimilarityTree gets samples and row numbers; scikit-learn gets the same coordinates as a
+float32 matrix, whose computation counts in its memory but not in its time. Memory, import and compilation are measured in a
+fresh process, so that earlier runs do not affect them. The data are read from the folder in SIMTREE_DATA; ``--quick`` uses
+small synthetic data instead, for which goals have no meaning. Requires Linux, for /proc.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from measure import (
     seconds_of_import,
     setting,
 )
-from problems import Points, clouds, draw, materialise, mnist, row_numbers
+from problems import Samples, clusters, draw, materialise, mnist, row_numbers
 from simtree import CartSplitter, SimilarityTree
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import markdown_table
@@ -44,7 +44,7 @@ from simtree.experiments._results import markdown_table
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything."""
+    """Size of the problem."""
 
     n_components: int
     n_pairs: int
@@ -53,7 +53,7 @@ class Size:
     n_imports: int
 
 
-# On real data, for the quick run of all benchmarks; on synthetic data, to show that this one runs.
+# MEDIUM is for the quick run of all benchmarks on real data, QUICK to check on synthetic data that this one runs.
 MEDIUM = Size(n_components=153, n_pairs=20_000, n_scored=100_000, n_drawn=500_000, n_imports=1)
 FULL = Size(n_components=153, n_pairs=100_000, n_scored=1_000_000, n_drawn=10_000_000, n_imports=5)
 QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_imports=1)
@@ -61,7 +61,7 @@ QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_
 
 @dataclass(frozen=True)
 class Problem:
-    """Points (float32, C-contiguous: nobody has a reason to copy them) and pairs of their row numbers."""
+    """Samples (float32 and C-contiguous, so that no library needs to copy them) and pairs of their row numbers."""
 
     X: np.ndarray
     y: np.ndarray
@@ -82,9 +82,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: all runs of simtree and of scikit-learn (none where there is nothing to compare), and the goal.
+    """Row of the table: all runs of simtree and of scikit-learn (if there is a counterpart), and the goal.
 
-    A goal bounds the ratio of the two medians, or simtree's median if ``of_ratio`` is false; with no goal the row is context.
+    A goal is an upper bound on the ratio of the two medians, or on simtree's median if ``of_ratio`` is false.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Median of simtree over median of scikit-learn; None if it says nothing."""
+        """Ratio of the medians of simtree and scikit-learn; None if it is undefined."""
         other = statistics.median(self.scikit_learn) if self.of_ratio else 0.0
         return statistics.median(self.simtree) / other if other > 0.0 else None
 
@@ -111,7 +111,7 @@ class Row:
 
     @property
     def goal_text(self) -> str:
-        """The goal as people read it."""
+        """The goal as text."""
         if self.goal is None:
             return ""
         return f"ratio ≤ {self.goal:.3g}" if self.of_ratio else f"< {self.goal:g} {self.unit}"
@@ -133,10 +133,10 @@ class Row:
 # The problem and the two models
 
 
-def make_problem(points: Points, n_pairs: int) -> Problem:
-    """The points, and pairs of both parts, half of which are same."""
-    train, test = draw(points.y, n_pairs), draw(points.y_test, n_pairs)
-    return Problem(points.X, points.y, row_numbers(train), train.same, points.X_test, row_numbers(test), test.same)
+def make_problem(samples: Samples, n_pairs: int) -> Problem:
+    """Return samples, and training and test pairs, half of which are same pairs."""
+    train, test = draw(samples.y, n_pairs), draw(samples.y_test, n_pairs)
+    return Problem(samples.X, samples.y, row_numbers(train), train.same, samples.X_test, row_numbers(test), test.same)
 
 
 def fit_simtree(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> SimilarityTree:
@@ -148,36 +148,36 @@ def fit_sklearn(matrix: np.ndarray, same: np.ndarray) -> DecisionTreeClassifier:
     return DecisionTreeClassifier(max_depth=5, random_state=SEED).fit(matrix, same)
 
 
-def fit_sklearn_from_points(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> DecisionTreeClassifier:
+def fit_sklearn_from_samples(X: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> DecisionTreeClassifier:
     return fit_sklearn(materialise(X, pairs), same)
 
 
 def warm_up(fit: Callable[..., Any]) -> Any:
-    """Fit a small problem of the same types, so that compiled code, caches and imports are in place."""
-    small = make_problem(clouds(), n_pairs=1_000)
+    """Fit a small problem of the same types, so that later runs do not include compilation and imports."""
+    small = make_problem(clusters(), n_pairs=1_000)
     return fit(small.X, small.pairs, small.same)
 
 
 def memory_of_fit(fit: Callable[..., Any], file: Path) -> float:
-    """Peak megabytes of a fit above the points and pairs; run it in a fresh process."""
+    """Return the peak memory of a fit in megabytes, above samples and pairs; call it in a fresh process."""
     problem = Problem.load(file)
     warm_up(fit)
     return peak_memory(lambda: fit(problem.X, problem.pairs, problem.same)) / MEGABYTE
 
 
 def seconds_of_first_fit() -> float:
-    """Time of the first fit in a process, from labelled points, so that pairs are drawn too."""
-    points = clouds()
-    return seconds(lambda: SimilarityTree(max_depth=3, n_pairs=200, random_state=SEED).fit(points.X, points.y))
+    """Return the time of the first fit in a process, from labelled samples."""
+    samples = clusters()
+    return seconds(lambda: SimilarityTree(max_depth=3, n_pairs=200, random_state=SEED).fit(samples.X, samples.y))
 
 
 # The rows
 
 
 def fit_rows(problem: Problem, repeats: int) -> list[Row]:
-    """Time of a fit, the two in turn so that other load on the machine falls on both, and AUC of the last two models."""
+    """Measure the time of a fit, alternating so that other load affects both, and the AUC of the last two models."""
     matrix = materialise(problem.X, problem.pairs)
-    models: dict[str, Any] = {"simtree": warm_up(fit_simtree), "sklearn": warm_up(fit_sklearn_from_points)}
+    models: dict[str, Any] = {"simtree": warm_up(fit_simtree), "sklearn": warm_up(fit_sklearn_from_samples)}
     runs: dict[str, list[float]] = {"simtree": [], "sklearn": []}
 
     def run(name: str, fit: Callable[..., Any], *arguments: Any) -> None:
@@ -195,8 +195,8 @@ def fit_rows(problem: Problem, repeats: int) -> list[Row]:
     name = f"fit, {len(problem.pairs):,} pairs, {matrix.shape[1]} coordinates"
     return [
         Row(name, "s", runs["simtree"], runs["sklearn"], goal=1 / 2, of_ratio=True),
-        Row(f"{name}, later goal", "s", runs["simtree"], runs["sklearn"], goal=1 / 6, of_ratio=True),
-        Row("AUC on pairs of test points", "", *aucs),
+        Row(f"{name}, second goal", "s", runs["simtree"], runs["sklearn"], goal=1 / 6, of_ratio=True),
+        Row("AUC on test pairs", "", *aucs),
     ]
 
 
@@ -206,7 +206,7 @@ def memory_row(problem: Problem, repeats: int) -> Row:
         problem.save(file)
         runs = [
             [in_fresh_process(memory_of_fit, fit, file) for _ in range(repeats)]
-            for fit in (fit_simtree, fit_sklearn_from_points)
+            for fit in (fit_simtree, fit_sklearn_from_samples)
         ]
     return Row("peak memory of fit above X", "MB", *runs, goal=1 / 3, of_ratio=True)
 
@@ -222,23 +222,23 @@ def scoring_row(problem: Problem, size: Size, repeats: int) -> Row:
 def drawing_row(problem: Problem, size: Size, repeats: int) -> Row:
     draw(problem.y, 100)
     runs = [seconds(lambda: draw(problem.y, size.n_drawn)) for _ in range(repeats)]
-    return Row(f"drawing {size.n_drawn:,} pairs of {len(problem.y):,} points", "s", runs, [])
+    return Row(f"sampling {size.n_drawn:,} pairs of {len(problem.y):,} samples", "s", runs, [])
 
 
 def import_row(size: Size) -> Row:
-    """Beside scikit-learn, since simtree cannot be imported without it."""
+    """Measure the import, compared with scikit-learn, which simtree imports."""
     modules = ("simtree", "sklearn.tree")
-    seconds_of_import("simtree")  # brings the files into the memory of the machine
+    seconds_of_import("simtree")  # fills the file cache of the machine
     runs = [[seconds_of_import(module) for module in modules] for _ in range(size.n_imports)]
     return Row("import", "s", *map(list, zip(*runs, strict=True)), goal=1.5)
 
 
 def compilation_row() -> Row:
-    return Row("compilation at the first fit on a machine", "s", [seconds_of_compilation(seconds_of_first_fit)], [], goal=30.0)
+    return Row("compilation, once per machine", "s", [seconds_of_compilation(seconds_of_first_fit)], [], goal=30.0)
 
 
 def measure(problem: Problem, size: Size, repeats: int) -> list[Row]:
-    """All rows, in the order of the table."""
+    """Measure all rows, in the order of the table."""
     *fits, accuracy = fit_rows(problem, repeats)
     return [
         *fits,
@@ -259,7 +259,7 @@ def as_markdown(rows: list[Row]) -> str:
 
 
 def sizes_of(problem: Problem, size: Size, repeats: int) -> dict[str, Any]:
-    """How much was measured, and on what."""
+    """Return the size of the problem and the number of repeats."""
     return {
         "repeats": repeats,
         "size": asdict(size),
@@ -283,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=positive, default=5, help="runs of each measurement (5)")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of bench_tree.json (results)")
-    parser.add_argument("--quick", action="store_true", help="small synthetic data: shows that the benchmark runs")
+    parser.add_argument("--quick", action="store_true", help="small synthetic data, to check that the benchmark runs")
     options = parser.parse_args()
     if not sys.platform.startswith("linux"):
         parser.exit(2, "This benchmark reads /proc to measure memory; run it on Linux.\n")
@@ -292,10 +292,10 @@ def main() -> None:
     load = os.getloadavg()
     size = QUICK if options.quick else FULL
     try:
-        points = clouds(size.n_components) if options.quick else mnist(size.n_components)
+        samples = clusters(size.n_components) if options.quick else mnist(size.n_components)
     except FileNotFoundError as error:
         parser.exit(2, f"{error}\n")
-    problem = make_problem(points, size.n_pairs)
+    problem = make_problem(samples, size.n_pairs)
     rows = measure(problem, size, options.repeats)
     report = {
         **setting(load),
@@ -306,7 +306,7 @@ def main() -> None:
     print(as_markdown(rows))
     file = options.out / "bench_tree.json"
     write_atomically(file, json.dumps(report, indent=1) + "\n")
-    print(f"\nWritten to {file}. Medians, with least and greatest of the runs.")
+    print(f"\nWritten to {file}. Medians, with the minimum and maximum of the runs.")
 
 
 if __name__ == "__main__":

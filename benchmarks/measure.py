@@ -1,7 +1,7 @@
-"""What all benchmarks share: seconds, peak memory in a fresh process, and tables of what was measured.
+"""Common parts of all benchmarks: times, peak memory in a fresh process, and tables of measurements.
 
-A section of the report is a number of tables and of goals. A line of a table holds all runs of each of its figures; medians,
-spreads and verdicts are made when it is shown, so that the JSON holds what was measured and nothing else.
+A section of the report has tables and goals. A line of a table has all runs of each of its metrics; medians, ranges and whether
+goals are met are computed when it is rendered, so that the JSON has only measurements.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from simtree.experiments._results import markdown_table
 SEED = 0
 MEGABYTE = 1e6
 N_JOBS = 2
-# The least memory that can be told from none.
+# The smallest amount of memory that can be measured.
 PAGE = 4096
 LIBRARIES = ("numpy", "numba", "scikit-learn", "simtree", "lightgbm", "xgboost", "faiss-cpu", "treelite", "tl2cgen", "lleaves")
 
-# Names of figures that several tables share.
+# Names of metrics that are common to several tables.
 SECONDS = "time (s)"
 MEMORY = "peak memory above the input (MB)"
 COMPILATION = "compilation (s)"
 AUC = "AUC"
 TPR = "TPR at 0.001"
-RATE = "pairs a second"
+RATE = "pairs per second"
 
 
-# What a command is told, time and memory
+# Command-line options, time and memory
 
 
 def tiny_and_out(description: str | None) -> argparse.Namespace:
-    """Options of a benchmark of real data that has a tiny version; ends the program if there are no data."""
+    """Parse the options of a benchmark of real data that has a tiny version; exit if there are no data."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="small made-up data: shows that everything runs")
+    parser.add_argument("--tiny", action="store_true", help="small synthetic data, to check that everything runs")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
     options = parser.parse_args()
     if not options.tiny and not os.environ.get("SIMTREE_DATA"):
@@ -58,7 +58,7 @@ def tiny_and_out(description: str | None) -> argparse.Namespace:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """How long the work takes."""
+    """Return the time of a function call."""
     gc.collect()
     start = time.perf_counter()
     work()
@@ -66,24 +66,24 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Result of a function of a module, called in an interpreter started for it."""
+    """Return the result of a module-level function, called in a new interpreter."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def memory_status(name: str) -> int:
-    """Bytes, from a field of /proc/self/status: VmRSS is the memory held now, VmHWM its peak."""
+    """Return a field of /proc/self/status in bytes: VmRSS is the current memory, VmHWM its peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"/proc/self/status has no field {name}; this benchmark needs Linux.")
+    raise RuntimeError(f"/proc/self/status has no field {name}; this benchmark requires Linux.")
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
-    """Most bytes held during the work beyond those held before it."""
+    """Return the peak memory of a function call in bytes, above the memory before the call."""
     gc.collect()
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what is held now
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current memory
     except OSError:
         return sampled_peak_memory(work)
     before = memory_status("VmHWM")
@@ -94,7 +94,7 @@ def peak_memory(work: Callable[[], Any]) -> int:
 
 
 def sampled_peak_memory(work: Callable[[], Any]) -> int:
-    """The same where the peak cannot be reset: looked at each millisecond, which may miss a short one."""
+    """Return the same if the peak cannot be reset, by sampling every millisecond, which may miss short peaks."""
     before = memory_status("VmRSS")
     samples = [before]
     done = threading.Event()
@@ -114,7 +114,7 @@ def sampled_peak_memory(work: Callable[[], Any]) -> int:
 
 
 def observe(work: Callable[[], Any]) -> tuple[Any, dict[str, list[float]]]:
-    """What the work returns, with its time and its peak memory as figures of a line; run it in a fresh process."""
+    """Return the result of a function call, and its time and peak memory as metrics of a line; call it in a fresh process."""
     found: dict[str, Any] = {}
 
     def timed() -> None:
@@ -127,14 +127,14 @@ def observe(work: Callable[[], Any]) -> tuple[Any, dict[str, list[float]]]:
 
 
 def seconds_of_compilation(first_call: Callable[[], float]) -> float:
-    """Time that a first call says it takes with an empty cache of compiled kernels, less that with a full cache."""
+    """Return the time of a first call with an empty cache of compiled kernels, minus its time with a full cache."""
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, NUMBA_CACHE_DIR=folder):
         cold = in_fresh_process(first_call)
         return float(cold - in_fresh_process(first_call))
 
 
 def seconds_of_import(module: str) -> float:
-    """Time of an import in a fresh interpreter, whose own start is not counted."""
+    """Return the time of an import in a fresh interpreter, without the start of the interpreter."""
     code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
@@ -144,19 +144,19 @@ def seconds_of_import(module: str) -> float:
 
 @dataclass(frozen=True)
 class Line:
-    """All runs of each figure of one thing; a note says why there are none, or what must be known to read them."""
+    """Row of a table, with all runs of each metric; a note explains missing runs or how to read them."""
 
     name: str
-    figures: dict[str, list[float]]
+    metrics: dict[str, list[float]]
     note: str = ""
 
-    def median(self, figure: str) -> float:
-        return statistics.median(self.figures[figure])
+    def median(self, metric: str) -> float:
+        return statistics.median(self.metrics[metric])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Lines whose figures are shown side by side. ``relative_to`` is the line whose time the ratios are taken to."""
+    """Table of lines. ``relative_to`` is the line whose time is the denominator of the ratios."""
 
     title: str
     lines: list[Line]
@@ -166,25 +166,25 @@ class Table:
         return next(line for line in self.lines if line.name == name)
 
     def as_markdown(self) -> str:
-        names = list(dict.fromkeys(figure for line in self.lines for figure in line.figures))
-        base = None if self.relative_to is None else self.line(self.relative_to).figures.get(SECONDS)
+        names = list(dict.fromkeys(metric for line in self.lines for metric in line.metrics))
+        base = None if self.relative_to is None else self.line(self.relative_to).metrics.get(SECONDS)
         header = ["what", *names]
         if base:
             header.insert(2, f"ratio to {self.relative_to}")
         with_notes = any(line.note for line in self.lines)
         rows = []
         for line in self.lines:
-            cells = [line.name, *(describe(line.figures.get(name, [])) for name in names)]
+            cells = [line.name, *(describe(line.metrics.get(name, [])) for name in names)]
             if base:
-                there = SECONDS in line.figures
-                cells.insert(2, f"{line.median(SECONDS) / statistics.median(base):.3g}" if there else "")
+                timed = SECONDS in line.metrics
+                cells.insert(2, f"{line.median(SECONDS) / statistics.median(base):.3g}" if timed else "")
             rows.append([*cells, line.note] if with_notes else cells)
         return markdown_table([*header, "note"] if with_notes else header, rows)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure and the bound it must keep; ``at_least`` tells from which side."""
+    """Metric with an upper bound, or a lower bound if ``at_least``."""
 
     name: str
     value: float
@@ -202,7 +202,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report."""
+    """Section of the report."""
 
     title: str
     tables: list[Table] = field(default_factory=list)
@@ -222,7 +222,7 @@ class Section:
 
 
 def describe(runs: list[float]) -> str:
-    """Median, and the range if there are several runs.
+    """Return the median, with the range if there are several runs.
 
     >>> describe([3.0, 1.0, 2.0])
     '2 (1 to 3)'
@@ -234,7 +234,7 @@ def describe(runs: list[float]) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits (rates below one: four decimals), and thousands set apart.
+    """Format a number with three digits (rates below one: four decimals) and thousands separators.
 
     >>> number(12345678.9), number(0.91234), number(0.0123)
     ('12,300,000', '0.9123', '0.0123')
@@ -245,7 +245,7 @@ def number(value: float) -> str:
 
 
 def joined(runs: Iterable[dict[str, list[float]]]) -> dict[str, list[float]]:
-    """The figures of several runs of one line, run after run."""
+    """Concatenate the metrics of several runs of a line."""
     together: dict[str, list[float]] = {}
     for run in runs:
         for name, values in run.items():
@@ -253,13 +253,13 @@ def joined(runs: Iterable[dict[str, list[float]]]) -> dict[str, list[float]]:
     return together
 
 
-# Where and how
+# Environment
 
 
 class Share:
-    """How much of the machine other processes have taken since this was made, as a share of all its cores.
+    """CPU time of other processes since this object was created, as a share of all cores.
 
-    Libraries whose threads wait for one another suffer from it more than others do, so ratios are not to be trusted then.
+    Libraries whose threads wait for each other are slowed down more than others, so ratios are unreliable if it is large.
     """
 
     def __init__(self) -> None:
@@ -280,7 +280,7 @@ class Share:
 
 
 def setting(load_before: tuple[float, ...]) -> dict[str, Any]:
-    """All that is needed to make sense of the figures, but the sizes."""
+    """Return the command, versions and machine of a measurement."""
     versions = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -301,5 +301,5 @@ def setting(load_before: tuple[float, ...]) -> dict[str, Any]:
 
 
 def as_typed(argument: str) -> str:
-    """An argument without the folders that lead to it, which say nothing elsewhere."""
+    """Return an argument without leading folders, which mean nothing on another machine."""
     return "/".join(Path(argument).parts[-2:]) if Path(argument).is_absolute() else argument

@@ -1,7 +1,7 @@
-"""simtree's forest and its peers, each from labelled points to scores of pairs, with all costs.
+"""simtree's forest and its peers, from labelled samples to scores of pairs, with all costs.
 
-A peer needs the coordinates |x - x'| and x + x' of its pairs as a matrix: it draws the pairs, makes the matrix and fits. All
-learn from the same pairs, in the same mix, on as many threads.
+A peer needs the coordinates |x - x'| and x + x' of its pairs as a matrix: it samples the pairs, computes the matrix and fits.
+All models have the same proportion of same pairs and the same number of threads.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ import joblib
 import numpy as np
 
 from measure import AUC, N_JOBS, SEED, TPR
-from problems import Points, draw, materialise, row_numbers
+from problems import Samples, draw, materialise, row_numbers
 from simtree import CartSplitter, SimilarityForest, SimilarityTree
 from simtree.metrics import roc_curve, tpr_at_fpr
 from simtree.pairs._sampling import IndexPairs
 
-# Pairs whose coordinates a peer is handed at one time when it scores: 80 MB with 306 coordinates.
+# Number of pairs per block when a peer scores: 80 MB with 306 coordinates.
 SCORED_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A model and the pairs it learns from.
+    """Specification of a model and its training pairs.
 
     Parameters
     ----------
     library : str
-        Who makes it: "simtree", or a key of `PEERS`.
+        "simtree", or a key of `PEERS`.
     n_pairs : int
-        How many pairs a peer draws; of simtree, how many each tree draws, or all trees share.
+        Number of training pairs of a peer; of simtree, the number per tree, or that all trees share.
     parameters : dict
-        What differs from the forest of the benchmark (``n_estimators`` 1: a tree).
+        Parameters that differ from the default model of the benchmark (``n_estimators`` 1 is a single tree).
     shared : bool
-        simtree only: whether all trees learn from the very pairs that a peer is given.
+        Only for simtree: whether all trees are trained on the same pairs as a peer.
     """
 
     library: str
@@ -47,8 +47,8 @@ class Spec:
 
     @property
     def file_name(self) -> str:
-        said = "-".join(f"{name}={value}" for name, value in sorted(self.parameters.items()))
-        return f"{self.library}-{self.n_pairs}-{said}-{self.shared}.joblib".replace(" ", "").replace("/", "")
+        settings = "-".join(f"{name}={value}" for name, value in sorted(self.parameters.items()))
+        return f"{self.library}-{self.n_pairs}-{settings}-{self.shared}.joblib".replace(" ", "").replace("/", "")
 
     @property
     def installed(self) -> bool:
@@ -65,7 +65,7 @@ class Spec:
 
     def similarity(self, **more: Any) -> SimilarityForest | SimilarityTree:
         parameters = {"max_depth": 15, "n_jobs": N_JOBS, "random_state": SEED, **self.parameters, **more}
-        max_features = parameters.pop("coordinates_a_test", 0.2)
+        max_features = parameters.pop("coordinates_per_test", 0.2)
         splitter = CartSplitter(max_depth=5, max_features=max_features)
         if parameters.get("n_estimators") == 1:
             del parameters["n_estimators"]
@@ -73,11 +73,11 @@ class Spec:
         return SimilarityForest(splitter=splitter, **parameters)
 
 
-# A forest on products with discriminant directions alone, which has few coordinates: better and faster where classes differ
-# along combinations of features.
+# A forest on projections on discriminant directions alone: few coordinates, and more accurate if classes differ along
+# combinations of features.
 OBLIQUE = {"coordinates": ["oblique"], "directions": "discriminant", "min_pairs_split": 100}
 
-# What is not said here is the library's default.
+# All other parameters have the default of the library.
 
 
 def lightgbm(n_trees: int = 100, **parameters: Any) -> Any:
@@ -131,7 +131,7 @@ MODULES = {
 
 
 def score(model: Any, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Scores of pairs given by row numbers; the coordinates that a peer needs are made a block at a time."""
+    """Return the scores of pairs of rows; the coordinates that a peer needs are computed in blocks."""
     if hasattr(model, "pair_score"):
         return model.pair_score(rows, X)
     scores = np.empty(len(rows))
@@ -142,7 +142,7 @@ def score(model: Any, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def probabilities(model: Any, matrix: np.ndarray) -> np.ndarray:
-    """What a peer says of pairs whose coordinates it is handed; LightGBM by its booster, which is its fastest way."""
+    """Return the scores of a peer for a matrix of coordinates; for LightGBM from its booster, which is fastest."""
     booster = getattr(model, "booster_", None)
     return model.predict_proba(matrix)[:, 1] if booster is None else booster.predict(matrix, num_threads=N_JOBS)
 
@@ -152,15 +152,15 @@ def accuracy(scores: np.ndarray, same: np.ndarray) -> dict[str, list[float]]:
     return {AUC: [roc.auc()], TPR: [float(tpr_at_fpr(roc, [1e-3])[0])]}
 
 
-def held_out(points: Points, n_pairs: int) -> IndexPairs:
-    """Test pairs; a fifth are same, so that there are many different ones for the low rates."""
-    return draw(points.y_test, n_pairs, positive_fraction=0.2, seed=SEED + 1)
+def held_out(samples: Samples, n_pairs: int) -> IndexPairs:
+    """Sample test pairs; a fifth of them are same pairs, so that low false positive rates are supported."""
+    return draw(samples.y_test, n_pairs, positive_fraction=0.2, seed=SEED + 1)
 
 
 def fitted(folder: Path, name: str, spec: Spec) -> Any:
-    """The model, from the folder if another section has fitted it."""
+    """Return a fitted model, from the folder if another section has fitted it."""
     file = folder / f"{name}-{spec.file_name}"
     if not file.exists():
-        points = Points.load(folder / f"{name}.npz")
-        joblib.dump(spec.fit(points.X, points.y), file)
+        samples = Samples.load(folder / f"{name}.npz")
+        joblib.dump(spec.fit(samples.X, samples.y), file)
     return joblib.load(file)

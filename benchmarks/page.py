@@ -1,8 +1,8 @@
-"""docs/performance.md, made from docs/results/bench.json.
+"""Generate docs/performance.md from docs/results/bench.json.
 
     python benchmarks/page.py [--json docs/results/bench.json] [--docs docs]
 
-What a run of benchmarks/run.py wrote is copied to docs/results by hand, once it is what shall be published.
+The results of benchmarks/run.py are copied to docs/results by hand when they are to be published.
 """
 
 from __future__ import annotations
@@ -22,87 +22,87 @@ from simtree.experiments._results import write_figure
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 140
-# Share of the machine that other programs may take before a page says so.
-QUIET = 0.1
+# Share of the machine that other processes may use before the page warns.
+MAX_OTHER_LOAD = 0.1
 
 HEAD = """
-simtree beside its peers: time, memory and accuracy, taken side by side on one machine. Only ratios mean anything on another
-machine. Times are medians, with the least and the greatest of the runs; peak memory is what a process of its own held beyond
-its input (points and labels) at the worst moment; compilation, once on a machine, is counted apart. Peers get the same pairs,
-in the same mix (half of them same), and {jobs} threads, as simtree does.
+Time, memory and accuracy of simtree compared with other libraries, measured on one machine; on another machine only the
+ratios are meaningful. Times are medians, with the minimum and maximum of the runs. Peak memory is that of a separate
+process above its input (samples and labels). Compilation, once per machine, is reported separately. All libraries get the same
+pairs, half of them same pairs, and {jobs} threads.
 """
 
 QUICK_RUN = """
-**These figures come from a quick run on small parts of the data**: they show what is measured, and its goals are those of the
-full run, which small sizes neither reach nor miss.
+**These results are from a quick run on small parts of the data**: they show what is measured; the goals are those of the full
+run and have no meaning here.
 """
 
 INTRODUCTIONS = {
     "tree": """
-One tree of depth 15 with classification trees of depth 5 as splitters, beside one `DecisionTreeClassifier(max_depth=5)` of
-scikit-learn on the same coordinates as a float32 matrix, whose making counts in its memory but not in its time.
+One tree of depth 15 with classification trees of depth 5 as splitters, compared with a `DecisionTreeClassifier(max_depth=5)` of
+scikit-learn on the same coordinates as a float32 matrix, whose computation counts in its memory but not in its time.
 """,
     "split": """
-The best threshold on one of all coordinates, at the root. simtree starts from points and row numbers and never makes a matrix
-of features; the peers are asked for one iteration with two leaves on features that they have binned before, their best case.
-scikit-learn's class cannot be handed bins, but says itself how long its iteration took. Searching alone is like with like;
-binning and search together are from points and row numbers to the cut. Against the search alone of a peer whose bins are
-ready they cannot win: to compute and code all coordinates of all pairs takes more steps than to count codes, and a forest does
-it once a tree, for hundreds of cuts.
+The best threshold over all coordinates, at the root. simtree starts from samples and row numbers and never computes a matrix of
+features; the other libraries run one iteration with two leaves on features that are already binned, which favours them.
+scikit-learn does not accept binned features, but prints the time of its iteration. Comparing the search alone is fair; binning
+and search together lead from samples and row numbers to the split. They cannot be faster than the search alone of a library
+whose features are already binned: computing and binning all coordinates of all pairs takes more steps than counting codes, and
+a forest does it once per tree, for hundreds of splits.
 """,
     "fit": """
-All costs are counted: drawing pairs, making features, binning, growing. simtree: trees of depth 15 with classification trees
-of depth 5, a fifth of the coordinates drawn for each test. LightGBM, XGBoost and HistGradientBoosting: 100 trees of 63
-leaves; RandomForest: 100 trees with at least 5 pairs a leaf. MNIST: images on 153 principal components, tested on pairs of
-the 10,000 test images. Keystroke data: 30 people to train, 21 others to test, features transformed to their quantiles. "The
-same pairs" are the very pairs that the peers are given; otherwise simtree draws pairs for each tree, which labelled points
-have in plenty. "Oblique": the coordinates are |w·(x - x')| and w·(x + x') for 40 discriminant directions w.
+All costs are included: sampling pairs, computing features, binning, growing. simtree: trees of depth 15 with classification
+trees of depth 5, a random fifth of the coordinates for each test. LightGBM, XGBoost and HistGradientBoosting: 100 trees of 63
+leaves; RandomForest: 100 trees with at least 5 pairs per leaf. MNIST: images on 153 principal components, tested on pairs of
+the 10,000 test images. Keystroke data: 30 people for training, 21 others for test, features transformed to their quantiles.
+"The same pairs" are those of the other libraries; otherwise simtree samples new pairs for each tree, of which labelled samples
+have plenty. "Oblique": the coordinates are |w·(x - x')| and w·(x + x') for 40 discriminant directions w.
 """,
     "scaling": """
-A forest of a few trees on MNIST, on two threads. Against points and features, each tree has the fewest pairs of the first
-table.
+A forest of a few trees on MNIST, with two threads. Against samples and features, each tree has the smallest number of pairs of
+the first table.
 """,
     "score": """
-Given pairs are row numbers; LightGBM with "features built" makes the coordinates of each pair a block at a time, with
-"features ready" it is handed them as a matrix. simtree gets as many trees as it takes to reach LightGBM's AUC and TPR at FPR
-0.001; where plain trees cannot reach that TPR (keystroke data; a refilled forest of 40 trees does), as many as its AUC
-takes, and the goals say so. On MNIST its coordinates are products with discriminant directions.
-A ranking tree of depth 15 with classification trees of depth 5 asks up to 75 questions of a pair, a boosted tree of 63 leaves
-about 6. Scoring keeps up because it goes test by test, not pair by pair: each test sends the pairs that came to it on to one
-of two chains, and pairs at one test do not wait for one another, while a walk waits for memory at every test. What else was
-tried and did not help: the five columns of the table of tests in one record a test, several pairs walking in turns, rows of a
-block laid out by feature. The kernels of scoring are compiled at the first fit.
+Given pairs are row numbers; LightGBM "computing features" computes the coordinates of the pairs in blocks, and with
+"precomputed features" it gets them as a matrix. simtree gets as many trees as it needs to reach LightGBM's AUC and TPR at an
+FPR of 0.001; if plain trees cannot reach that TPR (keystroke data; a refilled forest of 40 trees does), as many as it needs to
+reach the AUC, which the goals state. On MNIST its coordinates are projections on discriminant directions.
+A ranking tree of depth 15 with classification trees of depth 5 evaluates up to 75 tests per pair, a boosted tree of 63 leaves
+about 6. Scoring is still fast because it proceeds test by test, not pair by pair: each test routes the pairs that reached it to
+one of two lists, and pairs at the same test do not wait for each other, whereas a traversal pair by pair waits for memory at
+every test. Variants that did not help: one record per test instead of five columns, traversing several pairs in alternation,
+and blocks of rows stored by feature. The scoring kernels are compiled at the first fit.
 """,
     "search": """
 `top_k(queries, X, k=10)` of a forest of 44 trees of depth 15 with classification trees of depth 5, each on 200,000 pairs of
-LFW descriptors (128 features) of 60 % of the people, beside FAISS flat (L2), which computes one distance where simtree asks
-44 trees, and beside LightGBM (100 trees of 63 leaves) scoring every row, features built. The result of simtree is exact: what
-scoring and sorting all rows would find, ties broken by row number. For one query alone the gallery is coded for that query
-only. Before that, some pairs are asked which tests are worth asking, which takes about 6 ms whatever the number of rows: in
-100,000 rows that is a quarter of the time, and it is not shared by threads.
+LFW descriptors (128 features) of 60 % of the people, compared with FAISS flat (L2), which computes one distance where simtree
+evaluates 44 trees, and with LightGBM (100 trees of 63 leaves) scoring every row, including its features. The result of simtree
+is exact: the same as scoring and sorting all rows, with ties broken by row number. For a single query the gallery is binned for
+that query only. Before that, the most useful tests are determined on some pairs, which takes about 6 ms regardless of the
+number of rows: with 100,000 rows this is a quarter of the time, and it is not parallel.
 """,
     "roofs": """
-What a kernel does a second, beside a bare loop on the same machine: a copy of as many bytes, a histogram of one column, a
-loop that answers tests and sends pairs nowhere.
+Throughput of each kernel compared with a bare loop on the same machine: a copy of the same number of bytes, a histogram of one
+column, and a loop that evaluates tests without routing pairs.
 """,
 }
 
 COMMANDS = """
 ## Commands
 
-- `make bench` measures all of this (about forty minutes on two cores, 8 GB; needs MNIST, keystroke data and LFW),
-  `make bench-quick` small parts of it.
-- `python benchmarks/run.py --only split,score` measures some sections and leaves the others as they were;
-  `--only fit --rows "keystroke: .*refill"` some lines of the fit tables.
-- `python benchmarks/page.py` makes this page from docs/results/bench.json.
-- `python benchmarks/bench_refill.py` and `python benchmarks/bench_pruning.py` measure what refilling and pruning gain; see
+- `make bench` runs all benchmarks (about forty minutes on two cores, 8 GB; requires MNIST, keystroke data and LFW),
+  `make bench-quick` small versions of them.
+- `python benchmarks/run.py --only split,score` runs some sections and keeps the others;
+  `--only fit --rows "keystroke: .*refill"` repeats some lines of the fit tables.
+- `python benchmarks/page.py` generates this page from docs/results/bench.json.
+- `python benchmarks/bench_refill.py` and `python benchmarks/bench_pruning.py` measure the gains of refilling and pruning; see
   [the decision on refilling](decisions/006-refilling-in-two-stages.md) and
-  [that on pruning](decisions/005-what-pruning-can-gain.md).
+  [the decision on pruning](decisions/005-what-pruning-can-gain.md).
 """
 
 
 def section_as_markdown(name: str, found: dict[str, Any]) -> str:
-    """Tables of one section, with what was reached."""
+    """Return the tables of one section as Markdown, with the goals that are not met."""
     if name == "tree":
         names = {f.name for f in fields(bench_tree.Row)}
         rows = [bench_tree.Row(**{key: value for key, value in row.items() if key in names}) for row in found["rows"]]
@@ -116,37 +116,37 @@ def section_as_markdown(name: str, found: dict[str, Any]) -> str:
     if "why" in section.facts:
         parts.append("\n".join(f"- {reason}" for reason in section.facts["why"].values()))
     if COMPILATION in section.facts:
-        parts.append(f"Compilation of what simtree runs here, once on a machine: {section.facts[COMPILATION]:.1f} s.")
+        parts.append(f"Compilation of the kernels of this section, once per machine: {section.facts[COMPILATION]:.1f} s.")
     return "\n\n".join(parts)
 
 
 def verdict(n_missed: int, missed: list[str]) -> str:
-    return "All goals are met." if n_missed == 0 else f"Not reached: {'; '.join(missed)}."
+    return "All goals are met." if n_missed == 0 else f"Not met: {'; '.join(missed)}."
 
 
 def make_page(report: dict[str, Any]) -> str:
-    """The whole page."""
-    parts = ["# How fast, beside peers", wrapped(HEAD.format(jobs=2))]
+    """Return the page as Markdown."""
+    parts = ["# Performance compared with other libraries", wrapped(HEAD.format(jobs=2))]
     if report["scale"] != "full":
         parts.append(wrapped(QUICK_RUN))
     for name, found in report["sections"].items():
         title, _, rest = section_as_markdown(name, found).partition("\n\n")
-        picture = (
-            ["![Time of a forest against pairs, points and features](images/bench_scaling.png)"] if name == "scaling" else []
+        plot = (
+            ["![Time of a forest against pairs, samples and features](images/bench_scaling.png)"] if name == "scaling" else []
         )
-        parts += [title, wrapped(INTRODUCTIONS[name]), *picture, rest, where(found["setting"])]
+        parts += [title, wrapped(INTRODUCTIONS[name]), *plot, rest, where(found["setting"])]
     return "\n\n".join(part.strip() for part in [*parts, COMMANDS]) + "\n"
 
 
 def where(setting: dict[str, Any]) -> str:
-    """How the figures of a section came about."""
+    """Describe the command, machine and versions of a section."""
     versions = ", ".join(f"{name} {version}" for name, version in setting["versions"].items())
     machine = setting["machine"]
-    lines = [f"*`{setting['command']}`, {machine['cores']} cores, seed {setting['seed']}; {versions}.*"]
-    if setting["others"] > QUIET:
+    lines = [f"*`{setting['command']}`, {machine['cores']} cores, random seed {setting['seed']}; {versions}.*"]
+    if setting["others"] > MAX_OTHER_LOAD:
         lines.append(
-            f"**Other programs took {setting['others']:.0%} of the machine meanwhile**, from which libraries whose threads "
-            "wait for one another suffer most: these ratios are not to be trusted."
+            f"**Other processes used {setting['others']:.0%} of the machine meanwhile**, which affects libraries whose threads "
+            "wait for each other most: these ratios are unreliable."
         )
     return "\n\n".join(map(wrapped, lines))
 
@@ -157,8 +157,8 @@ def wrapped(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=ROOT / "docs" / "results" / "bench.json", help="what a run found")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page and its picture")
+    parser.add_argument("--json", type=Path, default=ROOT / "docs" / "results" / "bench.json", help="results of a run")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page and its plot")
     options = parser.parse_args()
     report = json.loads(options.json.read_text())
     write_atomically(options.docs / "performance.md", make_page(report))

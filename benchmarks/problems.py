@@ -1,4 +1,4 @@
-"""Points and pairs that the benchmarks learn from: MNIST, keystroke data, or small synthetic clouds."""
+"""Samples and pairs of the benchmarks: MNIST, keystroke data, faces, or small synthetic clusters."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from measure import SEED
 from simtree.datasets import load_keystroke, load_mnist
 from simtree.pairs._sampling import IndexPairs, PairSampler
 
-# Pairs whose coordinates are computed at one time: the matrix is made without temporaries of its own size.
+# Number of pairs per block when coordinates are computed, to avoid temporaries of the size of the matrix.
 BLOCK = 4096
 N_PEOPLE_TO_TRAIN = 30
 
 
 @dataclass(frozen=True)
-class Points:
-    """Points to learn from and others to test with: float32, C-contiguous, so that nobody has a reason to copy them."""
+class Samples:
+    """Samples for training and for test: float32 and C-contiguous, so that no library needs to copy them."""
 
     X: np.ndarray
     y: np.ndarray
@@ -33,46 +33,46 @@ class Points:
         np.savez(file, **vars(self))
 
     @classmethod
-    def load(cls, file: Path) -> Points:
+    def load(cls, file: Path) -> Samples:
         with np.load(file) as arrays:
             return cls(**arrays)
 
 
-def mnist(n_components: int = 153) -> Points:
-    """Images scaled to [0, 1], on the principal components of the training images."""
+def mnist(n_components: int = 153) -> Samples:
+    """Return images scaled to [0, 1], on the principal components of the training images."""
     (X, y), (X_test, y_test) = (load_mnist(part=part) for part in ("train", "test"))
-    return Points(*components(n_components, X, y, X_test, y_test))
+    return Samples(*components(n_components, X, y, X_test, y_test))
 
 
 def components(n_components: int, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[np.ndarray]:
-    """Images X and X_test scaled to [0, 1], on the principal components of X, beside their digits."""
+    """Return images X and X_test scaled to [0, 1], on the principal components of X, with their digits."""
     scaled, scaled_test = (images.astype(np.float32) / np.float32(255) for images in (X, X_test))
     pca = PCA(n_components, random_state=SEED).fit(scaled)
     return [as_rows(pca.transform(scaled)), y, as_rows(pca.transform(scaled_test)), y_test]
 
 
-def keystroke() -> Points:
-    """30 people to train, the 21 others to test; features transformed to their quantiles among the training people."""
+def keystroke() -> Samples:
+    """Return 30 people for training and 21 others for test; features are transformed by their training quantiles."""
     X, y = load_keystroke()
     train = np.isin(y, np.random.default_rng(SEED).permutation(51)[:N_PEOPLE_TO_TRAIN])
     transform = QuantileTransformer(random_state=SEED).fit(X[train]).transform
-    return Points(as_rows(transform(X[train])), y[train], as_rows(transform(X[~train])), y[~train])
+    return Samples(as_rows(transform(X[train])), y[train], as_rows(transform(X[~train])), y[~train])
 
 
-def lfw() -> Points:
-    """Face descriptors: 60 % of the people to train, the others to test."""
+def lfw() -> Samples:
+    """Return face descriptors, of 60 % of the people for training and of the others for test."""
     file = Path(os.environ.get("SIMTREE_DATA", ".")) / "lfw_dlib128.npz"
     with np.load(file, allow_pickle=False) as arrays:
         X, y = arrays["X"], arrays["y"]
     people = np.unique(y)
     train = np.isin(y, np.random.default_rng(SEED).permutation(people)[: round(0.6 * len(people))])
-    return Points(as_rows(X[train]), y[train], as_rows(X[~train]), y[~train])
+    return Samples(as_rows(X[train]), y[train], as_rows(X[~train]), y[~train])
 
 
-def clouds(n_features: int = 8) -> Points:
-    """Ten clouds of points, cut into two parts."""
+def clusters(n_features: int = 8) -> Samples:
+    """Return ten clusters of samples, split into training and test."""
     X, y = make_blobs(1_000, n_features, centers=10, cluster_std=5.0, random_state=SEED)
-    return Points(as_rows(X[:600]), y[:600], as_rows(X[600:]), y[600:])
+    return Samples(as_rows(X[:600]), y[:600], as_rows(X[600:]), y[600:])
 
 
 def as_rows(X: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ def as_rows(X: np.ndarray) -> np.ndarray:
 
 
 def draw(y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED) -> IndexPairs:
-    """Pairs of labelled points, half of them same unless said otherwise, always the same ones."""
+    """Sample pairs of labelled samples, by default half of them same pairs, with a fixed random seed."""
     return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction)
 
 
@@ -89,7 +89,7 @@ def row_numbers(pairs: IndexPairs) -> np.ndarray:
 
 
 def materialise(X: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The coordinates that the tree tests, |x - x'| and x + x', as a float32 matrix."""
+    """Return the coordinates |x - x'| and x + x' of pairs as a float32 matrix."""
     n_features = X.shape[1]
     matrix = np.empty((len(pairs), 2 * n_features), dtype=np.float32)
     for start in range(0, len(pairs), BLOCK):

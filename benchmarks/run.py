@@ -1,10 +1,10 @@
-"""All benchmarks as one command: simtree beside its peers, as JSON, Markdown and pictures.
+"""Run all benchmarks of simtree compared with other libraries; writes JSON, Markdown and plots.
 
     python benchmarks/run.py [--quick] [--only tree,split,fit,scaling,score,search,roofs] [--repeats 3] [--out results]
 
-Real data are read from the folder that SIMTREE_DATA names. ``--quick`` takes small parts of them, about five minutes on two
-cores; ``--tiny`` takes synthetic data and shows that everything runs: its ratios and verdicts mean nothing. What a run with
-``--only`` does not measure stays in the JSON as it was. Needs the extra ``simtree[bench]``, and Linux, for /proc.
+Real data are read from the folder in SIMTREE_DATA. ``--quick`` uses small parts of them, about five minutes on two cores;
+``--tiny`` uses synthetic data to check that everything runs, so its ratios and goals have no meaning. Sections that a run with
+``--only`` does not measure are kept in the JSON. Requires the extra ``simtree[bench]``, and Linux, for /proc.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import bench_tree
 from bench_tree import positive
 from measure import Share, setting
 from page import section_as_markdown
-from problems import Points, clouds, keystroke, lfw, mnist
+from problems import Samples, clusters, keystroke, lfw, mnist
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import write_figure
 
@@ -39,9 +39,9 @@ TREE_SIZES = {"full": bench_tree.FULL, "quick": bench_tree.MEDIUM, "tiny": bench
 
 
 def tree_section(folder: Path, scale: str, repeats: int) -> dict[str, Any]:
-    """One tree has a table of its own kind, each row with its goal."""
+    """Measure one tree, whose table has a goal in each row."""
     size = TREE_SIZES[scale]
-    problem = bench_tree.make_problem(Points.load(folder / "mnist.npz"), size.n_pairs)
+    problem = bench_tree.make_problem(Samples.load(folder / "mnist.npz"), size.n_pairs)
     rows = bench_tree.measure(problem, size, repeats)
     return {"title": "One tree", **bench_tree.sizes_of(problem, size, repeats), "rows": [row.as_json() for row in rows]}
 
@@ -50,7 +50,7 @@ def stored(section: Callable[[Path, str, int], Any]) -> Callable[[Path, str, int
     return lambda folder, scale, repeats: asdict(section(folder, scale, repeats))
 
 
-# In the order of the report. A section is a function of a folder with points, a scale and a number of repeats.
+# In the order of the report. A section is a function of a folder with samples, a scale and a number of repeats.
 SECTIONS: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
     "tree": tree_section,
     "split": stored(bench_split.section),
@@ -62,21 +62,21 @@ SECTIONS: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
 }
 
 
-def save_points(folder: Path, scale: str) -> None:
-    """The points of each data set in a file, for all processes."""
+def save_samples(folder: Path, scale: str) -> None:
+    """Write the samples of each data set to a file, for all processes."""
     for name, make in {"mnist": mnist, "keystroke": keystroke, "lfw": lfw}.items():
-        (clouds if scale == "tiny" else make)().save(folder / f"{name}.npz")
+        (clusters if scale == "tiny" else make)().save(folder / f"{name}.npz")
 
 
 def sections(text: str) -> list[str]:
     unknown = [name for name in text.split(",") if name not in SECTIONS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no section; choose from {','.join(SECTIONS)}.")
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a section; choose from {','.join(SECTIONS)}.")
     return [name for name in SECTIONS if name in text.split(",")]
 
 
 def write(out: Path, report: dict[str, Any]) -> None:
-    """The report so far, so that a run that is stopped leaves what it has measured."""
+    """Write the report so far, so that an interrupted run keeps its measurements."""
     write_atomically(out / "bench.json", json.dumps(report, indent=1) + "\n")
     parts = [section_as_markdown(name, found) for name, found in report["sections"].items()]
     write_atomically(out / "bench.md", "\n\n".join(parts) + "\n")
@@ -86,7 +86,7 @@ def write(out: Path, report: dict[str, Any]) -> None:
 
 
 def known_sections(out: Path, scale: str) -> dict[str, Any]:
-    """What an earlier run of the same scale has found."""
+    """Return the sections of an earlier run of the same scale."""
     file = out / "bench.json"
     report = json.loads(file.read_text()) if file.exists() else {"scale": None}
     return report["sections"] if report["scale"] == scale else {}
@@ -95,13 +95,11 @@ def known_sections(out: Path, scale: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small parts of the data: about five minutes")
-    parser.add_argument("--tiny", action="store_true", help="small synthetic data: shows that everything runs")
-    parser.add_argument("--only", type=sections, default=list(SECTIONS), help="sections to run, with commas between (all)")
-    parser.add_argument("--rows", type=re.compile, help="lines of the fit tables to measure again (a pattern)")
+    parser.add_argument("--tiny", action="store_true", help="small synthetic data, to check that everything runs")
+    parser.add_argument("--only", type=sections, default=list(SECTIONS), help="sections to run, separated by commas (all)")
+    parser.add_argument("--rows", type=re.compile, help="lines of the fit tables to measure again (a regular expression)")
     parser.add_argument("--repeats", type=positive, help="runs of each measurement (3; 1 with --quick or --tiny)")
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of bench.json, bench.md and pictures (results)"
-    )
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of bench.json, bench.md and plots (results)")
     options = parser.parse_args()
     if not sys.platform.startswith("linux"):
         parser.exit(2, "This benchmark reads /proc to measure memory; run it on Linux.\n")
@@ -115,7 +113,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         try:
-            save_points(folder, scale)
+            save_samples(folder, scale)
         except FileNotFoundError as error:
             parser.exit(2, f"{error}\n")
         for name in options.only:
@@ -133,7 +131,7 @@ def main() -> None:
             report = {"scale": scale, "sections": {known: found[known] for known in SECTIONS if known in found}}
             write(options.out, report)
             print(section_as_markdown(name, found[name]) + "\n", flush=True)
-    print(f"Written to {options.out / 'bench.json'}. Medians, with least and greatest of the runs.")
+    print(f"Written to {options.out / 'bench.json'}. Medians, with the minimum and maximum of the runs.")
 
 
 if __name__ == "__main__":

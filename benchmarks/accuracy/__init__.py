@@ -1,5 +1,5 @@
-"""How good simtree is beside its peers, on pairs of people never seen in training and of classes that were.
+"""Accuracy of simtree compared with other libraries, on pairs of unseen identities and of known classes.
 
-`catalogue` has one list of models a data set, `data` the splits, `peers` what simtree is compared with, `protocol` what one run
-finds, `report` tables and pictures; `run` and `page` are the commands.
+`catalogue` has one list of models per data set, `data` the splits, `peers` the models that simtree is compared with, `protocol`
+a single run, and `report` the tables and plots; `run` and `page` are the commands.
 """

@@ -1,7 +1,7 @@
-"""Data sets of the accuracy benchmark and how each is split into points to learn from and points to test with.
+"""Data sets of the accuracy benchmark, and how each is split into training and test samples.
 
-Split 0 is there to choose: only its training side is looked at, cut again into points to learn from and points to compare
-candidates on. Splits 1 to 5 are reported. The number of a split is the seed of all that is drawn in it.
+Split 0 is for choosing models: only its training side is used, split again into inner folds. Splits 1 to 5 are reported. The
+number of a split is its random seed.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import QuantileTransformer
 
-from problems import Points, as_rows, components, mnist, row_numbers
+from problems import Samples, as_rows, components, mnist, row_numbers
 from simtree.datasets import _find, _folders, load_keystroke, load_mnist
 from simtree.pairs._sampling import PairSampler
 
 UCI = ("letter", "optdigits", "penbased", "satimage", "isolet")
 N_FOLDS = 5
-# The training side of split 0 is cut this often to choose (MNIST: once).
+# Number of inner folds of the training side of split 0 (MNIST: one).
 N_CHOICES = 3
-# Images of the training set of MNIST that candidates are compared on.
+# Number of training images of MNIST that candidates are compared on.
 LAST_IMAGES = 10_000
 N_COMPONENTS = 153
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Points to learn from, points to test with (float32), and the test pairs that all models are scored on.
+    """Samples for training and for test (float32), and the test pairs that all models score.
 
-    ``groups`` says which training points belong to one person when the people tested are others; otherwise it is None.
+    ``groups`` has the identity of each training sample if the test samples are of other identities; otherwise it is None.
     """
 
     X: np.ndarray
@@ -43,7 +43,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Points of many people or classes."""
+    """Samples with the label of each."""
 
     X: np.ndarray
     y: np.ndarray
@@ -51,17 +51,17 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Faces(Labelled):
-    """Face descriptors with the official pairs: row numbers (10, n, 2) of the folds, and which pairs are same."""
+    """Face descriptors with the official pairs: row numbers (10, n, 2) of the folds, and which are same pairs."""
 
     folds: np.ndarray
     same: np.ndarray
 
 
-# Where the points come from
+# Data sets
 
 
-def read_points(name: str) -> Labelled:
-    """The arrays X and y of an npz file in the folder of SIMTREE_DATA."""
+def read_samples(name: str) -> Labelled:
+    """Read the arrays X and y of an npz file in the folder in SIMTREE_DATA."""
     with np.load(_find(_folders(None), [f"{name}.npz"]), allow_pickle=False) as arrays:
         return Labelled(as_rows(arrays["X"]), arrays["y"].astype(np.int64))
 
@@ -72,16 +72,16 @@ def read_keystroke() -> Labelled:
 
 
 def read_audiomnist() -> Labelled:
-    """60 statistics of MFCCs of spoken digits, and who speaks."""
-    return read_points("audiomnist_mfcc60")
+    """Read 60 statistics of the MFCCs of spoken digits, and the speakers."""
+    return read_samples("audiomnist_mfcc60")
 
 
 def read_uci(name: str) -> Labelled:
-    return read_points("isolet_1560" if name == "isolet" else name)
+    return read_samples("isolet_1560" if name == "isolet" else name)
 
 
 def read_lfw() -> Faces:
-    """Descriptors of the Labelled Faces in the Wild, and the official list of pairs in ten folds."""
+    """Read descriptors of Labeled Faces in the Wild, and the official pairs in ten folds."""
     folders = _folders(None)
     with np.load(_find(folders, ["lfw_dlib128.npz"]), allow_pickle=False) as arrays:
         X, y, images = as_rows(arrays["X"]), arrays["y"].astype(np.int64), arrays["image"]
@@ -90,10 +90,10 @@ def read_lfw() -> Faces:
 
 
 def official_pairs(text: str, row_of: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers (n_folds, n, 2) of the pairs, and which are same.
+    """Parse the official pairs: return row numbers (n_folds, n, 2), and which are same pairs.
 
-    The first line has the number of folds and that of pairs of each kind in a fold. ``name i j`` is two images of one person,
-    ``name i other j`` one image each of two people; in a fold, same pairs come first.
+    The first line has the number of folds, and the number of same (and of different) pairs per fold. ``name i j`` is two images
+    of one person, and ``name i other j`` one image of each of two people; in a fold, same pairs come first.
     """
     header, *lines = text.splitlines()
     n_folds, n_each = map(int, header.split())
@@ -106,64 +106,64 @@ def official_pairs(text: str, row_of: dict[str, int]) -> tuple[np.ndarray, np.nd
     return np.array(rows).reshape(n_folds, 2 * n_each, 2), np.array(same).reshape(n_folds, 2 * n_each)
 
 
-def made_up_points(n_classes: int = 24, n_each: int = 20, n_features: int = 8) -> Labelled:
-    """Points around random centres: shows that everything runs."""
+def make_samples(n_classes: int = 24, n_each: int = 20, n_features: int = 8) -> Labelled:
+    """Return samples around random centres, to check that everything runs."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(n_classes), n_each)
     return Labelled(as_rows(2.0 * rng.normal(size=(n_classes, n_features))[y] + rng.normal(size=(len(y), n_features))), y)
 
 
-def made_up_faces() -> Faces:
-    """The same with ten folds of pairs: the people of a fold are in no other."""
-    points = made_up_points(40)
+def make_faces() -> Faces:
+    """Return synthetic samples with ten folds of pairs that share no identity."""
+    samples = make_samples(40)
     rng = np.random.default_rng(1)
     folds, same = [], []
     for fold in range(10):
-        of_fold = np.flatnonzero(points.y % 10 == fold)
-        pairs = PairSampler(points.y[of_fold]).sample(20, rng)
+        of_fold = np.flatnonzero(samples.y % 10 == fold)
+        pairs = PairSampler(samples.y[of_fold]).sample(20, rng)
         folds.append(of_fold[row_numbers(pairs)])
         same.append(pairs.same)
-    return Faces(points.X, points.y, np.array(folds), np.array(same))
+    return Faces(samples.X, samples.y, np.array(folds), np.array(same))
 
 
-# How they are split: a function of the number of a split, or of None and the number of a choice
+# Splits: functions of a split number, and the number of an inner fold or None
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """How many test pairs of each kind are drawn; all pairs of a kind if there are fewer."""
+    """Maximum numbers of same and different test pairs."""
 
     same: int
     different: int
 
     def of(self, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers of pairs of labelled points, and which are same."""
+        """Sample pairs of labelled samples: return their row numbers, and which are same pairs."""
         n_pairs = self.same + self.different
         pairs = PairSampler(y).sample(n_pairs, np.random.default_rng([seed, 1]), positive_fraction=self.same / n_pairs)
         return row_numbers(pairs), pairs.same
 
 
-def other_people(points: Labelled, share: float, pairs: Pairs, split: int, choice: int | None) -> Split:
-    """That share of the people to learn from, the others to test with."""
-    people = np.unique(points.y)
-    order = np.random.default_rng(split).permutation(people)
-    learn, test = np.split(order, [round(share * len(people))])
+def split_identities(samples: Labelled, share: float, pairs: Pairs, split: int, choice: int | None) -> Split:
+    """Split by identity: a share of the identities for training, the others for test."""
+    identities = np.unique(samples.y)
+    order = np.random.default_rng(split).permutation(identities)
+    learn, test = np.split(order, [round(share * len(identities))])
     if choice is not None:
         folds = np.array_split(learn, N_CHOICES)
         learn, test = np.concatenate([fold for k, fold in enumerate(folds) if k != choice]), folds[choice]
-    to_learn, to_test = np.isin(points.y, learn), np.isin(points.y, test)
-    y = points.y[to_learn]
-    return Split(points.X[to_learn], y, y, points.X[to_test], *pairs.of(points.y[to_test], split))
+    to_learn, to_test = np.isin(samples.y, learn), np.isin(samples.y, test)
+    y = samples.y[to_learn]
+    return Split(samples.X[to_learn], y, y, samples.X[to_test], *pairs.of(samples.y[to_test], split))
 
 
-def other_points(points: Labelled, pairs: Pairs, split: int, choice: int | None) -> Split:
-    """Splits 1 to 5 are the folds of one stratified cross-validation; split 0 is a fold of another one."""
-    rows = np.arange(len(points.y))
-    learn, test = stratified(points.y, N_FOLDS, min(split, 1), max(split - 1, 0))
+def split_samples(samples: Labelled, pairs: Pairs, split: int, choice: int | None) -> Split:
+    """Split by sample: splits 1 to 5 are the folds of a stratified cross-validation; split 0 is a fold of another one."""
+    rows = np.arange(len(samples.y))
+    learn, test = stratified(samples.y, N_FOLDS, min(split, 1), max(split - 1, 0))
     if choice is not None:
-        inner, held_out = stratified(points.y[learn], N_CHOICES, split, choice)
+        inner, held_out = stratified(samples.y[learn], N_CHOICES, split, choice)
         learn, test = rows[learn][inner], rows[learn][held_out]
-    return Split(points.X[learn], points.y[learn], None, points.X[test], *pairs.of(points.y[test], split))
+    return Split(samples.X[learn], samples.y[learn], None, samples.X[test], *pairs.of(samples.y[test], split))
 
 
 def stratified(y: np.ndarray, n_folds: int, seed: int, fold: int) -> tuple[np.ndarray, np.ndarray]:
@@ -171,36 +171,36 @@ def stratified(y: np.ndarray, n_folds: int, seed: int, fold: int) -> tuple[np.nd
 
 
 def digits(pairs: Pairs, split: int, choice: int | None) -> Split:
-    """The official split in all splits, with other pairs; to choose, the last training images stand for the test images."""
-    points = images(choice is not None)
-    return Split(points.X, points.y, None, points.X_test, *pairs.of(points.y_test, split))
+    """Return the official split with the pairs of a split number; to choose, the last training images are the test images."""
+    samples = images(choice is not None)
+    return Split(samples.X, samples.y, None, samples.X_test, *pairs.of(samples.y_test, split))
 
 
 @lru_cache(maxsize=1)
-def images(to_choose: bool) -> Points:
-    """Principal components of the images to learn from, and of those to test with on them."""
+def images(to_choose: bool) -> Samples:
+    """Return training and test images on the principal components of the training images."""
     if not to_choose:
         return mnist(N_COMPONENTS)
     X, y = load_mnist()
-    return Points(*components(N_COMPONENTS, X[:-LAST_IMAGES], y[:-LAST_IMAGES], X[-LAST_IMAGES:], y[-LAST_IMAGES:]))
+    return Samples(*components(N_COMPONENTS, X[:-LAST_IMAGES], y[:-LAST_IMAGES], X[-LAST_IMAGES:], y[-LAST_IMAGES:]))
 
 
-def made_up_digits(pairs: Pairs, split: int, choice: int | None) -> Split:
-    """Points of ten classes, cut into two halves."""
-    points = made_up_points(10, 80)
-    to_test = np.arange(len(points.y)) % 2 == (0 if choice is None else 1)
-    return Split(points.X[~to_test], points.y[~to_test], None, points.X[to_test], *pairs.of(points.y[to_test], split))
+def make_digits(pairs: Pairs, split: int, choice: int | None) -> Split:
+    """Return samples of ten classes, split into two halves."""
+    samples = make_samples(10, 80)
+    to_test = np.arange(len(samples.y)) % 2 == (0 if choice is None else 1)
+    return Split(samples.X[~to_test], samples.y[~to_test], None, samples.X[to_test], *pairs.of(samples.y[to_test], split))
 
 
 def without_fold(faces: Faces, fold: int) -> Split:
-    """All faces of people who are in no pair of an official fold, to learn from; the pairs of the fold, to test with."""
+    """Train on all faces of people who are in no pair of an official fold; test on the pairs of the fold."""
     in_fold = np.isin(faces.y, faces.y[faces.folds[fold]])
     y = faces.y[~in_fold]
     return Split(faces.X[~in_fold], y, y, faces.X, faces.folds[fold], faces.same[fold])
 
 
 def to_normal_quantiles(split: Split) -> Split:
-    """Each feature through its quantiles among the training points to a normal law."""
+    """Transform each feature by its training quantiles to a normal distribution."""
     transform = QuantileTransformer(n_quantiles=min(1_000, len(split.X)), output_distribution="normal", random_state=0)
     X = as_rows(transform.fit_transform(split.X))
     return replace(split, X=X, X_test=as_rows(transform.transform(split.X_test)))

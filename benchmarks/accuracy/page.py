@@ -1,4 +1,4 @@
-"""The page on accuracy, made from the JSON files of the runs and the notes beside this file; prints the README's table.
+"""Generate the page on accuracy from the JSON files of the runs and the notes, and print the table of the README.
 
 python benchmarks/accuracy/page.py [--results docs/results/accuracy] [--page docs/accuracy.md]
 """
@@ -21,26 +21,26 @@ from simtree.experiments._results import Values
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAD = """All models of a table learn from the same side of each split, as many same as different pairs, and score the same
-pairs of the other side. Choices were made on the training side of split 0 alone (MNIST: on the last 10,000 training
-images); splits 1 to 5 were then run once, except where a note says otherwise. Differences are paired, split by split. A
-rate is shown only where at least 30 different pairs lie at that FPR in every split. "Beaten" means a better mean; splits
-won and lost stand beside each difference. Times are of a machine that did other work too; how fast simtree is stands in
-[performance](performance.md)."""
+HEAD = """All models of a table are trained on the same side of each split, with as many same as different pairs, and score
+the same pairs of the other side. Models and parameters were chosen on the training side of split 0 alone (MNIST: on the last
+10,000 training images); splits 1 to 5 were then run once, except where a note says otherwise. Differences are simtree minus
+the baseline, paired by split. A rate is shown only if at least 30 different pairs lie at that FPR in every split. "Better"
+means a better mean; the numbers of splits won and lost are given with each difference. Times were measured on a machine with
+other load; for the speed of simtree see [performance](performance.md)."""
 
 
 def read_results(results: Path) -> dict[str, Values]:
-    """What was found, by data set."""
+    """Return the results by data set."""
     found = {name: json.loads(file.read_text()) for name in BENCHMARKS if (file := results / f"{name}.json").is_file()}
     if not found:
-        raise FileNotFoundError(f"{results} holds no results; make them with: python benchmarks/accuracy/run.py --help")
+        raise FileNotFoundError(f"{results} has no results; create them with: python benchmarks/accuracy/run.py --help")
     return found
 
 
 def make_page(results: Path, *, folder: str) -> str:
-    """The page in Markdown; ``folder`` is where the results are, as seen from the page."""
+    """Return the page as Markdown; ``folder`` is the folder of the results, relative to the page."""
     found = read_results(results)
-    parts = ["# How good, beside peers", report.wrapped(HEAD), report.summary(found.values())]
+    parts = ["# Accuracy compared with other libraries", report.wrapped(HEAD), report.summary(found.values())]
     for name, result in found.items():
         parts.append(report.section(result).replace(f"]({name}.png)", f"]({folder}/{name}.png)"))
         if NOTES[name]:

@@ -1,7 +1,7 @@
-"""One run of the accuracy benchmark: a model learns from one side of a split and scores the pairs of the other.
+"""One run of the accuracy benchmark: a model is trained on one side of a split and scores the pairs of the other.
 
-A run keeps its AUC, its TPR at some FPRs, a curve for the picture and its seconds. A rate is kept only where at least 30
-different pairs lie at that FPR: below, it says little.
+The result of a run has the AUC, the TPR at some FPRs, a curve for the plot, and times. A rate is kept only if at least 30
+different pairs lie at that FPR, because it is too uncertain otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simtree.metrics import roc_curve, tpr_at_fpr
 
 FPR = (1e-1, 1e-2, 1e-3, 1e-4)
 MIN_DIFFERENT = 30
-# Where curves are kept for the picture.
+# False positive rates at which curves are kept for the plot.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 121)])
 SPLITS = (1, 2, 3, 4, 5)
 N_OFFICIAL_FOLDS = 10
@@ -30,7 +30,7 @@ N_OFFICIAL_FOLDS = 10
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything."""
+    """Size of a run, relative to the full benchmark."""
 
     name: str
     share: float
@@ -50,13 +50,13 @@ class Model:
     Parameters
     ----------
     name : str
-        As it is called in tables and in the log; another name for another way to learn.
+        Unique name in tables and in the log.
     learn : callable
-        From `Training` to an object with ``pair_score(rows, X)``.
+        Function from `Training` to an object with ``pair_score(rows, X)``.
     ours : bool
-        Whether it is simtree's.
+        Whether it is a model of simtree.
     needs : str or None
-        A library without which it is left out.
+        Optional library; the model is skipped if it is not installed.
     """
 
     name: str
@@ -70,24 +70,24 @@ class Model:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The function that learns and what it is given beside its defaults, in words."""
+        """Name of the training function and its non-default arguments, as strings."""
         function, given = (self.learn.func, self.learn.keywords) if isinstance(self.learn, partial) else (self.learn, {})
         return {"learn": function.__name__} | {name: getattr(value, "__name__", str(value)) for name, value in given.items()}
 
 
 @dataclass(frozen=True)
-class Contest:
-    """Which of our models must beat which others, at every FPR and in AUC, and what it aims at."""
+class Comparison:
+    """Comparison of a model of simtree with baselines, in AUC and at every FPR, and its targets."""
 
     title: str
-    ours: str
-    must_beat: tuple[str, ...]
-    aims: Mapping[str, float]
+    model: str
+    baselines: tuple[str, ...]
+    targets: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Points with their splits. ``split`` is a function of a scale, the number of a split, and that of a choice or None."""
+    """Samples with their splits. ``split`` is a function of a scale, a split number, and an inner fold number or None."""
 
     name: str
     split: Callable[[Scale, int, int | None], Split]
@@ -98,14 +98,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What one command runs: the models of one table on one problem, or on several."""
+    """Models of one table, and the problems they are run on."""
 
     name: str
     title: str
-    says: str
+    description: str
     problems: tuple[Problem, ...]
     models: tuple[Model, ...]
-    contests: tuple[Contest, ...]
+    comparisons: tuple[Comparison, ...]
 
     def model(self, name: str) -> Model:
         return next(model for model in self.models if model.name == name)
@@ -113,7 +113,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a run is done on: a split of a problem, a choice inside split 0, or an official fold."""
+    """Data of a run: a split of a problem, an inner fold of split 0, or an official fold."""
 
     problem: Problem
     kind: str
@@ -125,7 +125,7 @@ class Unit:
 
 
 def units_of(problem: Problem, splits: tuple[int, ...], choose: bool) -> Iterator[Unit]:
-    """All that a model is run on, to choose or to report."""
+    """Iterate over the units that a model is run on, to choose or to report."""
     if choose:
         yield from (Unit(problem, "choice", k) for k in range(problem.n_choices))
         return
@@ -134,7 +134,7 @@ def units_of(problem: Problem, splits: tuple[int, ...], choose: bool) -> Iterato
         yield from (Unit(problem, "fold", k) for k in range(N_OFFICIAL_FOLDS))
 
 
-# Models of one unit follow one another, so the last one is all that needs keeping.
+# All models of a unit are run in sequence, so it is enough to keep the last split.
 @lru_cache(maxsize=1)
 def split_of(unit: Unit, scale: Scale) -> Split:
     if unit.kind == "fold":
@@ -145,9 +145,9 @@ def split_of(unit: Unit, scale: Scale) -> Split:
 
 
 def one_run(model: Model, unit: Unit, scale: Scale, n_jobs: int) -> dict[str, Any]:
-    """Learn from one side of a split and score the pairs of the other."""
+    """Train a model on one side of a split, and score the pairs of the other."""
     split = split_of(unit, scale)
-    with warnings.catch_warnings(action="ignore"):  # peers that stop after some iterations say so each time
+    with warnings.catch_warnings(action="ignore"):  # peers warn whenever they stop before convergence
         start = time.perf_counter()
         learned = model.learn(Training(split.X, split.y, split.groups, unit.number, n_jobs, scale.share))
         fitted = time.perf_counter()
@@ -155,11 +155,11 @@ def one_run(model: Model, unit: Unit, scale: Scale, n_jobs: int) -> dict[str, An
     seconds = {"fit": round(fitted - start, 2), "score": round(time.perf_counter() - fitted, 2)}
     if unit.kind == "fold":
         return {"scores": [float(f"{score:.8g}") for score in scores], "same": split.same.tolist(), "seconds": seconds}
-    return {**figures(scores, split.same, unit.problem.fpr), "seconds": seconds}
+    return {**compute_metrics(scores, split.same, unit.problem.fpr), "seconds": seconds}
 
 
-def figures(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dict[str, Any]:
-    """AUC, rates that enough different pairs support (None elsewhere), and the curve."""
+def compute_metrics(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dict[str, Any]:
+    """Return the AUC, the rates (None if there are too few different pairs), and the curve."""
     roc = roc_curve(scores, same)
     n_different = int(np.count_nonzero(~same))
     rates = tpr_at_fpr(roc, list(fpr))
@@ -175,7 +175,7 @@ def figures(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dic
 
 
 def tasks_of(models: list[Model], units: list[Unit], scale: Scale, n_jobs: int) -> dict[str, Callable[[], dict[str, Any]]]:
-    """All runs by name, unit by unit."""
+    """Return all runs by name, unit by unit."""
     return {run_name(model, unit): partial(one_run, model, unit, scale, n_jobs) for unit in units for model in models}
 
 
@@ -184,9 +184,9 @@ def run_name(model: Model, unit: Unit) -> str:
 
 
 def official_accuracies(folds: list[dict[str, Any]]) -> list[float]:
-    """Share of pairs judged right in each fold, with the threshold that is best on the pairs of the other folds.
+    """Return the accuracy on each fold, with the threshold that is best on the pairs of the other folds.
 
-    Each fold was scored by a model that knew none of its people.
+    Each fold was scored by a model that was trained without its identities.
     """
     scores = [np.array(fold["scores"]) for fold in folds]
     same = [np.array(fold["same"]) for fold in folds]
@@ -199,7 +199,7 @@ def official_accuracies(folds: list[dict[str, Any]]) -> list[float]:
 
 
 def best_threshold(scores: np.ndarray, same: np.ndarray) -> float:
-    """Halfway between the two scores between which the share of pairs judged right is greatest."""
+    """Return the threshold with the highest accuracy, halfway between two scores."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     right = np.cumsum(np.where(same[order], 1, -1))

@@ -1,7 +1,7 @@
-"""From the log of runs to what is kept: figures of each model, paired differences, ranks, tables and a picture.
+"""Report of the accuracy benchmark: metrics of each model, paired differences, ranks, tables and a plot.
 
-A figure is a list with one value a split (or official fold), the same splits and pairs for all models: differences are taken
-split by split. A rate that too few different pairs support in any split is left out.
+A metric is a list with one value per split (or official fold). All models have the same splits and pairs, so differences are
+paired by split. A rate with too few different pairs in any split is left out.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from simtree.plots import RocDisplay
 OFFICIAL = "accuracy on the official folds"
 WIDTH = 128
 LEVEL = 0.95
-# Beside blue, for models of ours when there are many.
+# Second colour of simtree's models, after blue.
 TEAL = "#00897b"
 
 
-def digits_of(figure: str) -> int:
-    """How many decimals are shown: areas differ less than rates."""
-    return 5 if figure == AUC else 4
+def digits_of(metric: str) -> int:
+    """Return the number of decimals that are shown: AUCs differ less than rates."""
+    return 5 if metric == AUC else 4
 
 
 # From the log to JSON
 
 
 def collect(benchmark: Benchmark, found: dict[str, Values], splits: tuple[int, ...], *, scale: Scale, choose: bool) -> Values:
-    """All that the log has of the models that were run on all splits."""
+    """Return the results of all models that were run on all splits."""
     problems = []
     for problem in benchmark.problems:
         units = list(units_of(problem, splits, choose))
         known = [model for model in benchmark.models if all(run_name(model, unit) in found for unit in units)]
-        problems.append(problem_figures(problem, known, units, found))
+        problems.append(problem_metrics(problem, known, units, found))
     return {
         "name": benchmark.name,
         "title": benchmark.title,
-        "says": " ".join(benchmark.says.split()),
+        "description": " ".join(benchmark.description.split()),
         "scale": scale.name,
         "choose": choose,
         "splits": list(splits),
         "missing": {model.name: model.needs for model in benchmark.models if not model.installed},
         "problems": problems,
-        "contests": [asdict(contest) for contest in benchmark.contests],
+        "comparisons": [asdict(comparison) for comparison in benchmark.comparisons],
         "grid": [float(f"{fpr:.6g}") for fpr in GRID],
     }
 
 
-def problem_figures(problem: Problem, models: list[Model], units: list[Unit], found: dict[str, Values]) -> Values:
+def problem_metrics(problem: Problem, models: list[Model], units: list[Unit], found: dict[str, Values]) -> Values:
     plain = [unit for unit in units if unit.kind != "fold"]
     folds = [unit for unit in units if unit.kind == "fold"]
     entries, n_pairs = [], []
     for model in models:
         runs = [found[run_name(model, unit)] for unit in plain]
-        figures = {AUC: [run["auc"] for run in runs]}
+        metrics = {AUC: [run["auc"] for run in runs]}
         for k, fpr in enumerate(problem.fpr):
             if all(run["tpr"][k] is not None for run in runs):
-                figures[tpr_at(fpr)] = [run["tpr"][k] for run in runs]
+                metrics[tpr_at(fpr)] = [run["tpr"][k] for run in runs]
         if folds:
-            figures[OFFICIAL] = official_accuracies([found[run_name(model, unit)] for unit in folds])
+            metrics[OFFICIAL] = official_accuracies([found[run_name(model, unit)] for unit in folds])
         entries.append(
             {
                 "model": model.name,
                 "ours": model.ours,
                 "settings": model.settings,
-                "figures": figures,
+                "metrics": metrics,
                 "seconds": {part: [run["seconds"][part] for run in runs] for part in ("fit", "score")},
                 "curve": [round(float(rate), 5) for rate in np.mean([run["curve"] for run in runs], axis=0)],
             }
@@ -89,25 +89,25 @@ def problem_figures(problem: Problem, models: list[Model], units: list[Unit], fo
 # Paired differences and ranks
 
 
-def figures_of(result: Values, model: str) -> dict[str, list[float]]:
-    """The figures of a model on all problems, one after the other; those that all problems have. Empty if it was not run."""
-    found = [entry["figures"] for problem in result["problems"] for entry in problem["models"] if entry["model"] == model]
+def metrics_of(result: Values, model: str) -> dict[str, list[float]]:
+    """Return the metrics of a model that all problems have, concatenated over problems; empty if it was not run."""
+    found = [entry["metrics"] for problem in result["problems"] for entry in problem["models"] if entry["model"] == model]
     if len(found) < len(result["problems"]):
         return {}
-    return {name: [value for figures in found for value in figures[name]] for name in found[0] if all(name in f for f in found)}
+    return {name: [value for metrics in found for value in metrics[name]] for name in found[0] if all(name in f for f in found)}
 
 
-def differences(result: Values, ours: str, other: str) -> dict[str, np.ndarray]:
-    """Ours less the other's, split by split."""
-    mine, theirs = figures_of(result, ours), figures_of(result, other)
+def differences(result: Values, model: str, other: str) -> dict[str, np.ndarray]:
+    """Return the differences of two models, model minus other, paired by split."""
+    mine, theirs = metrics_of(result, model), metrics_of(result, other)
     return {name: np.subtract(mine[name], theirs[name]) for name in mine if name in theirs}
 
 
-def mean_ranks(result: Values, models: list[str], figure: str) -> tuple[dict[str, float], float]:
-    """Mean rank of each model over the problems (1 is best, by the mean over splits), and the p-value of Friedman's test."""
+def mean_ranks(result: Values, models: list[str], metric: str) -> tuple[dict[str, float], float]:
+    """Return the mean rank of each model over the problems (1 is best), and the p-value of Friedman's test."""
     means = []
     for problem in result["problems"]:
-        by_model = {entry["model"]: entry["figures"][figure] for entry in problem["models"] if entry["model"] in models}
+        by_model = {entry["model"]: entry["metrics"][metric] for entry in problem["models"] if entry["model"] in models}
         means.append([-np.mean(by_model[model]) for model in models])
     ranks = np.array([rankdata(row) for row in means]).mean(axis=0)
     p_value = float(friedmanchisquare(*np.transpose(means)).pvalue) if len(models) > 2 else math.nan
@@ -115,7 +115,7 @@ def mean_ranks(result: Values, models: list[str], figure: str) -> tuple[dict[str
 
 
 def critical_difference(n_models: int, n_problems: int) -> float:
-    """Mean ranks that lie further apart differ (Nemenyi's test).
+    """Return the critical difference of mean ranks (Nemenyi's test).
 
     >>> round(critical_difference(5, 30), 2)  # Demšar 2006: q = 2.728
     1.11
@@ -128,28 +128,33 @@ def critical_difference(n_models: int, n_problems: int) -> float:
 
 
 def section(result: Values) -> str:
-    """Everything in Markdown."""
-    parts = [f"## {result['title']}", wrapped(f"{result['says']} {setting(result)}"), *(table(p) for p in result["problems"])]
+    """Return all tables of a data set as Markdown."""
+    parts = [
+        f"## {result['title']}",
+        wrapped(f"{result['description']} {setting(result)}"),
+        *(table(p) for p in result["problems"]),
+    ]
     parts.append(f"![ROC curves of all models, logarithmic false positive rates]({result['name']}.png)")
     if not result["choose"]:
-        parts += [contest_as_markdown(result, contest) for contest in result["contests"]]
+        parts += [comparison_as_markdown(result, comparison) for comparison in result["comparisons"]]
     if result["missing"]:
-        left_out = "; ".join(f"{model} needs {library}" for model, library in result["missing"].items())
+        left_out = "; ".join(f"{model} requires {library}" for model, library in result["missing"].items())
         parts.append(f"Left out: {left_out}.")
     return "\n\n".join(part for part in parts if part)
 
 
 def setting(result: Values) -> str:
-    """Which splits the figures are of."""
+    """Describe which splits the metrics are computed on."""
     n_splits = len(result["splits"])
-    which = "parts of the training side of split 0, to choose" if result["choose"] else spell(result["splits"])
+    which = "inner folds of the training side of split 0" if result["choose"] else spell(result["splits"])
     spread = "; mean and standard deviation" if n_splits > 1 or result["choose"] else ""
-    reduced = {"full": "", "quick": " (a quick run: fewer pairs and trees)", "tiny": " (made-up data)"}[result["scale"]]
-    return f"Figures are of {which}{spread}{reduced}."
+    reduced = {"full": "", "quick": " (a quick run: fewer pairs and trees)", "tiny": " (synthetic data)"}[result["scale"]]
+    return f"Metrics on {which}{spread}{reduced}."
 
 
 def spell(splits: list[int]) -> str:
-    """
+    """Describe a list of splits.
+
     >>> spell([1, 2, 3]), spell([2, 5]), spell([4])
     ('splits 1 to 3', 'splits 2, 5', 'split 4')
     """
@@ -160,14 +165,14 @@ def spell(splits: list[int]) -> str:
 
 
 def table(problem: Values) -> str:
-    """All models of a problem, ours in bold."""
+    """Return the table of all models of a problem, those of simtree in bold."""
     if not problem["models"]:
         return f"{problem['name']}: no model has been run on all splits."
-    names = list(problem["models"][0]["figures"])
+    names = list(problem["models"][0]["metrics"])
     rows = []
     for entry in problem["models"]:
         name = f"**{entry['model']}**" if entry["ours"] else entry["model"]
-        cells = [mean_and_spread(entry["figures"][figure], digits_of(figure)) for figure in names]
+        cells = [mean_and_spread(entry["metrics"][metric], digits_of(metric)) for metric in names]
         seconds = [f"{np.mean(entry['seconds'][part]):.1f}" for part in ("fit", "score")]
         rows.append([name, *cells, *seconds])
     pairs = " and ".join(f"{np.mean([p[kind] for p in problem['pairs']]):,.0f} {kind}" for kind in ("same", "different"))
@@ -175,42 +180,48 @@ def table(problem: Values) -> str:
     return made
 
 
-def contest_as_markdown(result: Values, contest: Values) -> str:
-    """Paired differences to what must be beaten, the aims, and the ranks if there are several problems."""
-    ours = contest["ours"]
-    mine = figures_of(result, ours)
-    head = f"### {contest['title']}: {ours}"
+def comparison_as_markdown(result: Values, comparison: Values) -> str:
+    """Return paired differences to the baselines, the targets, and the ranks if there are several problems."""
+    model = comparison["model"]
+    mine = metrics_of(result, model)
+    head = f"### {comparison['title']}: {model}"
     if not mine:
         return f"{head}\n\nNot run on all splits."
-    parts = [head, beaten_table(result, contest, list(mine))]
-    if contest["aims"]:
+    parts = [head, difference_table(result, comparison, list(mine))]
+    if comparison["targets"]:
         rows = [
-            [name, f"{aim:g}", f"{np.mean(mine[name]):.{digits_of(name)}f}", "yes" if np.mean(mine[name]) >= aim else "no"]
-            for name, aim in contest["aims"].items()
+            [
+                name,
+                f"{target:g}",
+                f"{np.mean(mine[name]):.{digits_of(name)}f}",
+                "yes" if np.mean(mine[name]) >= target else "no",
+            ]
+            for name, target in comparison["targets"].items()
             if name in mine
         ]
-        parts.append(markdown_table(["aim", "at", "reached", "met"], rows))
+        parts.append(markdown_table(["metric", "target", "result", "met"], rows))
     if len(result["problems"]) > 1:
-        parts.append(rank_table(result, contest))
+        parts.append(rank_table(result, comparison))
     return "\n\n".join(parts)
 
 
-def beaten_table(result: Values, contest: Values, names: list[str]) -> str:
-    """One line for each model that must be beaten: ours less theirs, with splits won and lost, and the verdict."""
+def difference_table(result: Values, comparison: Values, names: list[str]) -> str:
+    """Return one row per baseline: the differences, with the numbers of splits won and lost, and whether all are positive."""
     rows = []
-    for other in contest["must_beat"]:
-        found = differences(result, contest["ours"], other)
+    for other in comparison["baselines"]:
+        found = differences(result, comparison["model"], other)
         if not found:
             rows.append([other, *("" for _ in names), "not run"])
             continue
         behind = [name for name in names if found[name].mean() <= 0.0]
-        verdict = "yes" if not behind else f"no: behind in {', '.join(behind)}"
+        verdict = "yes" if not behind else f"no: worse in {', '.join(behind)}"
         rows.append([other, *(difference_as_text(found[name], digits_of(name)) for name in names), verdict])
-    return markdown_table(["ours less", *names, "beaten"], rows)
+    return markdown_table(["difference to", *names, "better"], rows)
 
 
 def difference_as_text(values: np.ndarray, digits: int = 4) -> str:
-    """
+    """Format paired differences.
+
     >>> difference_as_text(np.array([0.02, 0.01, -0.01]))
     '+0.0067 ± 0.0153 (2 won, 1 lost)'
     """
@@ -218,10 +229,10 @@ def difference_as_text(values: np.ndarray, digits: int = 4) -> str:
     return f"{values.mean():+.{digits}f}{spread} ({(values > 0).sum()} won, {(values < 0).sum()} lost)"
 
 
-def rank_table(result: Values, contest: Values) -> str:
-    """Mean ranks over the problems with Nemenyi's critical difference; of our models, the one of the contest alone."""
-    models = [name for name in (contest["ours"], *contest["must_beat"]) if figures_of(result, name)]
-    names = list(figures_of(result, contest["ours"]))
+def rank_table(result: Values, comparison: Values) -> str:
+    """Return mean ranks over the problems, of a model and its baselines, with Nemenyi's critical difference."""
+    models = [name for name in (comparison["model"], *comparison["baselines"]) if metrics_of(result, name)]
+    names = list(metrics_of(result, comparison["model"]))
     if len(models) < 2:
         return ""
     found = {name: mean_ranks(result, models, name) for name in names}
@@ -229,50 +240,50 @@ def rank_table(result: Values, contest: Values) -> str:
     rows.append(["p (Friedman)", *(f"{found[name][1]:.2g}" for name in names)])
     n_problems = len(result["problems"])
     distance = critical_difference(len(models), n_problems)
-    best = [name for name in names if found[name][0][contest["ours"]] == min(found[name][0].values())]
-    verdict = f"Ours has the best mean rank in {', '.join(best)}." if best else "Ours has the best mean rank in no column."
-    note = f"Over {n_problems} sets, mean ranks that lie more than {distance:.2f} apart differ (Nemenyi, 5 %). {verdict}"
+    best = [name for name in names if found[name][0][comparison["model"]] == min(found[name][0].values())]
+    verdict = f"simtree has the best mean rank in {', '.join(best) if best else 'no column'}."
+    note = f"Over {n_problems} data sets, mean ranks differ significantly by more than {distance:.2f} (Nemenyi, 5 %). {verdict}"
     return f"{markdown_table(['mean rank', *names], rows)}\n\n{wrapped(note)}"
 
 
 def summary(results: Iterable[Values]) -> str:
-    """One line for each model that must be beaten, of all data sets."""
+    """Return the table of all data sets, with one row per baseline."""
     rows = []
     for result in results:
-        for contest in result["contests"]:
-            for other in contest["must_beat"]:
-                found = differences(result, contest["ours"], other)
+        for comparison in result["comparisons"]:
+            for other in comparison["baselines"]:
+                found = differences(result, comparison["model"], other)
                 ahead = [name for name in found if found[name].mean() > 0.0]
                 verdict = "not run" if not found else "yes" if len(ahead) == len(found) else f"in {len(ahead)} of {len(found)}"
                 gains = ", ".join(f"{name} {values.mean():+.{digits_of(name)}f}" for name, values in found.items())
-                rows.append([result["name"], contest["ours"], other, verdict, gains])
-    return markdown_table(["data", "ours", "must beat", "beaten", "by how much (mean over splits)"], rows)
+                rows.append([result["name"], comparison["model"], other, verdict, gains])
+    return markdown_table(["data", "simtree", "baseline", "better", "difference (mean over splits)"], rows)
 
 
-def headline(results: Iterable[Values], figure: str) -> str:
-    """One line for each data set, for the README: our best pipeline and the best of what it must beat."""
+def headline(results: Iterable[Values], metric: str) -> str:
+    """Return the table of the README, with one row per data set: the best pipeline of simtree and the best baseline."""
     rows = []
     for result in results:
-        (contest,) = (contest for contest in result["contests"] if contest["title"] == BEST)
+        (comparison,) = (comparison for comparison in result["comparisons"] if comparison["title"] == BEST)
         for problem in result["problems"]:
-            means = {e["model"]: np.mean(e["figures"][figure]) for e in problem["models"] if figure in e["figures"]}
-            ours, others = contest["ours"], [name for name in contest["must_beat"] if name in means]
+            means = {e["model"]: np.mean(e["metrics"][metric]) for e in problem["models"] if metric in e["metrics"]}
+            ours, others = comparison["model"], [name for name in comparison["baselines"] if name in means]
             if ours not in means or not others:
                 continue
             other = max(others, key=lambda name: means[name])
             rows.append([problem["name"], ours, f"{means[ours]:.3f}", other, f"{means[other]:.3f}"])
-    return markdown_table(["data", "ours", figure, "the best of the others", figure], rows)
+    return markdown_table(["data", "simtree", metric, "best baseline", metric], rows)
 
 
 def wrapped(text: str) -> str:
     return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-# The picture
+# The plot
 
 
 def draw(result: Values) -> Any:
-    """Mean curves over the splits, logarithmic false positive rates; ours blue, down to where ten different pairs lie."""
+    """Plot mean curves over the splits with logarithmic false positive rates; simtree in blue, down to ten different pairs."""
     import matplotlib.pyplot as plt
 
     problems = [problem for problem in result["problems"] if problem["models"]]
@@ -293,9 +304,9 @@ def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
     for entry in problem["models"]:
         colour, line = next(ours if entry["ours"] else others)
         roc = Roc(np.append(0.0, grid), np.append(0.0, entry["curve"]))
-        label = f"{entry['model']} ({np.mean(entry['figures'][AUC]):.4f})"
+        label = f"{entry['model']} ({np.mean(entry['metrics'][AUC]):.4f})"
         RocDisplay(roc, knots=False).plot(ax, log_fpr=True, color=colour, linestyle=line, label=label)
     ax.set_xlim(10.0 / min(pairs["different"] for pairs in problem["pairs"]), 1.0)
     ax.set_title(f"{problem['name']} (AUC in brackets)", size=10)
-    # Below the picture: names are long, and curves are everywhere.
+    # Below the plot, because names are long and no corner is free.
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False, fontsize=8)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from accuracy import catalogue, data, page, peers, protocol, report, run
 from accuracy.data import Labelled, Pairs
 from accuracy.peers import Training
-from accuracy.protocol import SCALES, Benchmark, Contest, Model, Unit
+from accuracy.protocol import SCALES, Benchmark, Comparison, Model, Unit
 from simtree.experiments._results import Order
 
 ROOT = Path(__file__).parents[2]
@@ -27,53 +27,53 @@ TINY = SCALES["tiny"]
 
 
 def numbered(n_classes=20, n_each=10):
-    """Points whose only feature is their row number."""
+    """Samples whose only feature is their row number."""
     y = np.repeat(np.arange(n_classes), n_each)
     return Labelled(np.arange(len(y), dtype=np.float32)[:, None], y)
 
 
-def people(points, X):
-    return set(points.y[X[:, 0].astype(int)].tolist())
+def people(samples, X):
+    return set(samples.y[X[:, 0].astype(int)].tolist())
 
 
 # Splits
 
 
 def test_people_of_a_split_are_tested_or_learned_from():
-    points = numbered()
-    splits = [data.other_people(points, 0.6, Pairs(50, 500), k, None) for k in range(3)]
+    samples = numbered()
+    splits = [data.split_identities(samples, 0.6, Pairs(50, 500), k, None) for k in range(3)]
     for split in splits:
-        learned, tested = people(points, split.X), people(points, split.X_test)
+        learned, tested = people(samples, split.X), people(samples, split.X_test)
         assert len(learned) == 12
         assert learned | tested == set(range(20))
         assert not learned & tested
         assert (split.groups == split.y).all()
         of_pairs = split.X_test[split.rows, 0].astype(int)
-        assert ((points.y[of_pairs[:, 0]] == points.y[of_pairs[:, 1]]) == split.same).all()
-    assert len({frozenset(people(points, split.X)) for split in splits}) == 3
+        assert ((samples.y[of_pairs[:, 0]] == samples.y[of_pairs[:, 1]]) == split.same).all()
+    assert len({frozenset(people(samples, split.X)) for split in splits}) == 3
 
 
 def test_choices_stay_inside_the_training_people_of_split_0():
-    points = numbered()
-    allowed = people(points, data.other_people(points, 0.6, Pairs(50, 500), 0, None).X)
-    choices = [data.other_people(points, 0.6, Pairs(50, 500), 0, k) for k in range(data.N_CHOICES)]
-    tested = [people(points, choice.X_test) for choice in choices]
+    samples = numbered()
+    allowed = people(samples, data.split_identities(samples, 0.6, Pairs(50, 500), 0, None).X)
+    choices = [data.split_identities(samples, 0.6, Pairs(50, 500), 0, k) for k in range(data.N_CHOICES)]
+    tested = [people(samples, choice.X_test) for choice in choices]
     for choice, held_out in zip(choices, tested, strict=True):
-        assert people(points, choice.X) == allowed - held_out
+        assert people(samples, choice.X) == allowed - held_out
     assert set.union(*tested) == allowed
     assert sum(map(len, tested)) == len(allowed)
 
 
 def test_folds_of_points_cover_all_and_choices_stay_inside_split_0():
-    points = numbered(6, 25)
-    splits = [data.other_points(points, Pairs(50, 500), k, None) for k in protocol.SPLITS]
+    samples = numbered(6, 25)
+    splits = [data.split_samples(samples, Pairs(50, 500), k, None) for k in protocol.SPLITS]
     tested = [set(split.X_test[:, 0].tolist()) for split in splits]
-    assert set.union(*tested) == set(points.X[:, 0].tolist())
-    assert sum(map(len, tested)) == len(points.X)
-    assert all(people(points, split.X_test) == set(range(6)) for split in splits)
-    allowed = set(data.other_points(points, Pairs(50, 500), 0, None).X[:, 0].tolist())
+    assert set.union(*tested) == set(samples.X[:, 0].tolist())
+    assert sum(map(len, tested)) == len(samples.X)
+    assert all(people(samples, split.X_test) == set(range(6)) for split in splits)
+    allowed = set(data.split_samples(samples, Pairs(50, 500), 0, None).X[:, 0].tolist())
     for k in range(data.N_CHOICES):
-        choice = data.other_points(points, Pairs(50, 500), 0, k)
+        choice = data.split_samples(samples, Pairs(50, 500), 0, k)
         assert set(choice.X[:, 0].tolist()) | set(choice.X_test[:, 0].tolist()) == allowed
         assert not set(choice.X[:, 0].tolist()) & set(choice.X_test[:, 0].tolist())
 
@@ -102,7 +102,7 @@ def test_official_pairs_are_read_as_they_are_written():
 
 
 def test_nobody_of_an_official_fold_is_learned_from():
-    faces = data.made_up_faces()
+    faces = data.make_faces()
     split = data.without_fold(faces, 3)
     assert not set(split.y.tolist()) & set(faces.y[faces.folds[3]].ravel().tolist())
     assert ((faces.y[split.rows[:, 0]] == faces.y[split.rows[:, 1]]) == split.same).all()
@@ -122,7 +122,7 @@ def test_folds_of_the_real_faces_share_nobody():
 
 def test_a_rate_needs_thirty_different_pairs():
     same = np.arange(3_200) < 200
-    found = protocol.figures(np.random.default_rng(0).normal(size=3_200) + same, same, (1e-1, 1e-2, 1e-3))
+    found = protocol.compute_metrics(np.random.default_rng(0).normal(size=3_200) + same, same, (1e-1, 1e-2, 1e-3))
     assert found["n_different"] == 3_000
     assert [rate is None for rate in found["tpr"]] == [False, False, True]
 
@@ -143,8 +143,8 @@ def test_official_accuracy_takes_the_threshold_of_the_other_folds():
 
 @pytest.fixture
 def training():
-    points = data.made_up_points(8, 30)
-    return Training(points.X, points.y, None, seed=3)
+    samples = data.make_samples(8, 30)
+    return Training(samples.X, samples.y, None, seed=3)
 
 
 def test_coordinates_of_pairs():
@@ -230,33 +230,33 @@ PEERS = {
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_peers_find_clouds_apart(training, name):
-    points = data.made_up_points(8, 30)
-    rows, same = Pairs(300, 3_000).of(points.y, 0)
-    scores = PEERS[name](training).pair_score(rows, points.X)
+    samples = data.make_samples(8, 30)
+    rows, same = Pairs(300, 3_000).of(samples.y, 0)
+    scores = PEERS[name](training).pair_score(rows, samples.X)
     assert scores.shape == same.shape
-    assert protocol.figures(scores, same, (0.1,))["auc"] > 0.9
+    assert protocol.compute_metrics(scores, same, (0.1,))["auc"] > 0.9
 
 
 # Tables
 
 
-def result_of(figures, *, n_problems=1, aims=None):
+def result_of(metrics, *, n_problems=1, targets=None):
     models = [
-        {"model": name, "ours": name == "ours", "figures": f, "seconds": {"fit": [1.0], "score": [1.0]}, "curve": [0.5, 1.0]}
-        for name, f in figures.items()
+        {"model": name, "ours": name == "ours", "metrics": f, "seconds": {"fit": [1.0], "score": [1.0]}, "curve": [0.5, 1.0]}
+        for name, f in metrics.items()
     ]
     problems = [{"name": f"p{k}", "pairs": [{"same": 10, "different": 100}], "models": models} for k in range(n_problems)]
-    contest = {"title": "Best", "ours": "ours", "must_beat": ["a", "b"], "aims": aims or {}}
+    comparison = {"title": "Best", "model": "ours", "baselines": ["a", "b"], "targets": targets or {}}
     return {
         "name": "x",
         "title": "X",
-        "says": "Y.",
+        "description": "Y.",
         "scale": "full",
         "choose": False,
         "splits": [1, 2],
         "missing": {},
         "problems": problems,
-        "contests": [contest],
+        "comparisons": [comparison],
         "grid": [0.0, 1.0],
     }
 
@@ -264,10 +264,10 @@ def result_of(figures, *, n_problems=1, aims=None):
 def test_differences_are_paired_and_verdicts_name_what_is_behind():
     ours = {"AUC": [0.9, 0.8], "TPR at 0.1": [0.5, 0.5]}
     result = result_of(
-        {"ours": ours, "a": {"AUC": [0.8, 0.85], "TPR at 0.1": [0.6, 0.6]}}, aims={"AUC": 0.85, "TPR at 0.1": 0.6}
+        {"ours": ours, "a": {"AUC": [0.8, 0.85], "TPR at 0.1": [0.6, 0.6]}}, targets={"AUC": 0.85, "TPR at 0.1": 0.6}
     )
     text = report.section(result)
-    assert "| a | +0.02500 ± 0.10607 (1 won, 1 lost) | -0.1000 ± 0.0000 (0 won, 2 lost) | no: behind in TPR at 0.1 |" in text
+    assert "| a | +0.02500 ± 0.10607 (1 won, 1 lost) | -0.1000 ± 0.0000 (0 won, 2 lost) | no: worse in TPR at 0.1 |" in text
     assert "| b |  |  | not run |" in text
     assert "| AUC | 0.85 | 0.85000 | yes |" in text
     assert "| TPR at 0.1 | 0.6 | 0.5000 | no |" in text
@@ -281,7 +281,7 @@ def test_ranks_over_problems():
     ranks, p_value = report.mean_ranks(result, ["ours", "a", "b"], "AUC")
     assert ranks == {"ours": 1.5, "a": 3.0, "b": 1.5}
     assert 0.0 < p_value < 0.05
-    assert "Ours has the best mean rank in AUC." in report.rank_table(result, result["contests"][0])
+    assert "simtree has the best mean rank in AUC." in report.rank_table(result, result["comparisons"][0])
 
 
 def test_critical_difference_is_that_of_the_tables():
@@ -306,12 +306,12 @@ def test_every_benchmark_runs_at_a_tiny_size(tmp_path, name, choose):
         assert [entry["model"] for entry in problem["models"]] == installed
         n_runs = next(p for p in benchmark.problems if p.name == problem["name"]).n_choices if choose else 2
         for entry in problem["models"]:
-            assert len(entry["figures"]["AUC"]) == n_runs
-            assert min(entry["figures"]["AUC"]) > 0.3
-            assert (report.OFFICIAL in entry["figures"]) == (name == "lfw" and not choose)
-    for contest in benchmark.contests:
-        assert benchmark.model(contest.ours).ours
-        assert not any(benchmark.model(other).ours for other in contest.must_beat)
+            assert len(entry["metrics"]["AUC"]) == n_runs
+            assert min(entry["metrics"]["AUC"]) > 0.3
+            assert (report.OFFICIAL in entry["metrics"]) == (name == "lfw" and not choose)
+    for comparison in benchmark.comparisons:
+        assert benchmark.model(comparison.model).ours
+        assert not any(benchmark.model(other).ours for other in comparison.baselines)
 
 
 def test_names_of_models_are_unique():
@@ -345,8 +345,8 @@ def test_only_what_is_missing_is_computed(tmp_path):
     first, second = Counted(peers.euclidean), Counted(peers.cosine)
     models = (Model("first", first), Model("second", second, ours=True), Model("third", first, needs="no_such_library"))
     problem = catalogue.KEYSTROKE.problems[0]
-    one = Benchmark("k", "K", "Says.", (problem,), models[:1], ())
-    both = replace(one, models=models, contests=(Contest("Best", "second", ("first",), {}),))
+    one = Benchmark("k", "K", "Description.", (problem,), models[:1], ())
+    both = replace(one, models=models, comparisons=(Comparison("Best", "second", ("first",), {}),))
     order = Order(tmp_path, 2, 0, 1, "tiny")
     run.run(one, order, scale=TINY, splits=(1,))
     run.run(both, order, scale=TINY, splits=(1, 2))
@@ -379,22 +379,22 @@ def start(script, out, *arguments, **variables):
 
 
 def test_commands_write_results_and_a_page(tmp_path):
-    finished = start("run.py", tmp_path, "lfw", "--tiny", "--splits", "2", "--only", "learning", "--out", "results")
+    finished = start("run.py", tmp_path, "lfw", "--tiny", "--splits", "2", "--only", "no training", "--out", "results")
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip().endswith((tmp_path / "results" / "lfw.md").read_text().strip())
     made = start("page.py", tmp_path, "--results", "results", "--page", "accuracy.md")
     assert made.returncode == 0, made.stderr
     text = (tmp_path / "accuracy.md").read_text()
     assert "](results/lfw.png)" in text
-    assert "| cosine, no learning |" in text
+    assert "| cosine, no training |" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("lfw",), "SIMTREE_DATA is not set"),
-        (("lfw", "--splits", "0-3"), "'0-3' is no range of splits; give splits from 1 to 5"),
-        (("lfw", "--tiny", "--only", "magic"), "--only 'magic' is in no name of a model; there are: Euclidean"),
+        (("lfw", "--splits", "0-3"), "'0-3' is not a range of splits; give splits from 1 to 5"),
+        (("lfw", "--tiny", "--only", "magic"), "--only 'magic' matches no model; choose from: Euclidean"),
     ],
 )
 def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
@@ -405,14 +405,14 @@ def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
 
 
 def test_page_without_results_says_how_to_make_them(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no results; make them with: python benchmarks/accuracy/run.py"):
+    with pytest.raises(FileNotFoundError, match=r"has no results; create them with: python benchmarks/accuracy/run.py"):
         page.make_page(tmp_path, folder="results")
 
 
 RESULTS = ROOT / "docs" / "results" / "accuracy"
 
 
-def test_the_committed_page_is_what_the_command_makes():
+def test_the_committed_page_is_what_the_command_generates():
     made = page.make_page(RESULTS, folder="results/accuracy")
     assert (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8") == made
     for file in RESULTS.glob("*.json"):
@@ -421,6 +421,6 @@ def test_the_committed_page_is_what_the_command_makes():
         assert result["choose"] or result["splits"] == list(protocol.SPLITS)
 
 
-def test_the_readme_has_the_figures_of_the_results():
+def test_the_readme_has_the_table_of_the_results():
     lines = report.headline(page.read_results(RESULTS).values(), catalogue.tpr_at(1e-3))
     assert lines in (ROOT / "README.md").read_text(encoding="utf-8")

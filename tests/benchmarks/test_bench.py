@@ -64,8 +64,8 @@ def test_runs_are_joined_in_order():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("points")
-    run.save_points(place, "tiny")
+    place = tmp_path_factory.mktemp("samples")
+    run.save_samples(place, "tiny")
     return place
 
 
@@ -83,10 +83,10 @@ def test_split_section(folder, here):
     assert [line.name for line in peers] == ["LightGBM", "XGBoost", "HistGradientBoosting"]
     for line in (ours, *peers):
         if line.note != "not run: not installed":
-            assert len(line.figures[bench_split.SEARCH]) == 2
-            assert set(line.figures) == {SECONDS, bench_split.BINNING, bench_split.SEARCH, MEMORY}
-    assert ours.figures[SECONDS] == [
-        b + s for b, s in zip(ours.figures[bench_split.BINNING], ours.figures[bench_split.SEARCH], strict=True)
+            assert len(line.metrics[bench_split.SEARCH]) == 2
+            assert set(line.metrics) == {SECONDS, bench_split.BINNING, bench_split.SEARCH, MEMORY}
+    assert ours.metrics[SECONDS] == [
+        b + s for b, s in zip(ours.metrics[bench_split.BINNING], ours.metrics[bench_split.SEARCH], strict=True)
     ]
     assert len(section.goals) == 3
     assert section.facts[COMPILATION] > 0
@@ -96,13 +96,13 @@ def test_fit_section(folder, here):
     section = bench_fit.section(folder, "tiny", 1)
     mnist, keystroke, variants = section.tables
     for line in (*mnist.lines, *keystroke.lines, *variants.lines):
-        assert line.figures or line.note.startswith("not run")
-        assert not line.figures or set(line.figures) == {SECONDS, MEMORY, AUC, TPR}
+        assert line.metrics or line.note.startswith("not run")
+        assert not line.metrics or set(line.metrics) == {SECONDS, MEMORY, AUC, TPR}
     assert "GB" in mnist.line("LightGBM, 2,000 pairs").note
-    assert keystroke.line("LightGBM, 2,000 pairs").figures
+    assert keystroke.line("LightGBM, 2,000 pairs").metrics
     llr, rank = variants.lines[:2]
-    assert llr.figures[SECONDS] == rank.figures[SECONDS]
-    assert llr.figures[AUC] != rank.figures[AUC]
+    assert llr.metrics[SECONDS] == rank.metrics[SECONDS]
+    assert llr.metrics[AUC] != rank.metrics[AUC]
     assert len(section.goals) == 13
 
 
@@ -121,18 +121,18 @@ def test_score_section(folder, here, monkeypatch):
     section = bench_score.section(folder, "tiny", 1)
     given, block = section.tables[:2]
     assert given.line("refuses").note == "does not run here: OSError: no compiler"
-    assert given.line("echo").figures[COMPILATION]
+    assert given.line("echo").metrics[COMPILATION]
     for name in (bench_score.OURS, bench_score.BUILT):
-        assert set(given.line(name).figures) == {RATE, SECONDS, MEMORY, AUC, TPR}
-        assert block.line(name).figures[RATE]
+        assert set(given.line(name).metrics) == {RATE, SECONDS, MEMORY, AUC, TPR}
+        assert block.line(name).metrics[RATE]
     assert len(section.goals) == 6
 
 
 def test_fewest_trees_that_are_as_good(folder):
-    points = bench_score.Points.load(folder / "keystroke.npz")
-    forest = bench_score.Spec("simtree", 500, {"n_estimators": 5, "max_depth": 3}).fit(points.X, points.y)
+    samples = bench_score.Samples.load(folder / "keystroke.npz")
+    forest = bench_score.Spec("simtree", 500, {"n_estimators": 5, "max_depth": 3}).fit(samples.X, samples.y)
     for auc, tpr, n_trees, what in ((0.0, 0.0, 2, [AUC, TPR]), (1.1, 0.0, 5, []), (0.0, 1.1, 2, [AUC])):
-        found, reached = bench_score.as_good_as(forest, {AUC: [auc], TPR: [tpr]}, points, 1_000)
+        found, reached = bench_score.as_good_as(forest, {AUC: [auc], TPR: [tpr]}, samples, 1_000)
         assert (len(found.trees_), reached) == (n_trees, what)
     assert len(forest.trees_) == 5
 
@@ -144,15 +144,15 @@ def test_search_section(folder, here):
     assert accuracy.lines[0].name == bench_search.EUCLIDEAN
     for table in (one, many):
         assert [line.name for line in table.lines] == ["simtree", "FAISS flat", "LightGBM"]
-    assert memory.lines[0].figures[MEMORY][0] > 0
+    assert memory.lines[0].metrics[MEMORY][0] > 0
     assert len(section.goals) == 4
 
 
 def test_tests_answered_are_those_of_the_walk(folder):
-    points = bench_score.Points.load(folder / "mnist.npz")
-    tree = bench_score.Spec("simtree", 500, {"n_estimators": 1, "max_depth": 3}).fit(points.X, points.y).tree_
-    pairs = bench_roofs.draw(points.y, 50)
-    values = tree.pair_map.plain_values(bench_roofs.SamplePairs(points.X, points.X, pairs.first, pairs.second))
+    samples = bench_score.Samples.load(folder / "mnist.npz")
+    tree = bench_score.Spec("simtree", 500, {"n_estimators": 1, "max_depth": 3}).fit(samples.X, samples.y).tree_
+    pairs = bench_roofs.draw(samples.y, 50)
+    values = tree.pair_map.plain_values(bench_roofs.SamplePairs(samples.X, samples.X, pairs.first, pairs.second))
     answered = 0
     for p in range(50):
         at = 0
@@ -160,7 +160,7 @@ def test_tests_answered_are_those_of_the_walk(folder):
             answered += 1
             below = values[tree.coordinate[at], p] <= tree.nodes.threshold[at]
             at = (tree.nodes.if_le if below else tree.nodes.if_gt)[at]
-    assert answered == bench_roofs.tests_answered(tree, bench_roofs.SamplePairs(points.X, points.X, pairs.first, pairs.second))
+    assert answered == bench_roofs.count_tests(tree, bench_roofs.SamplePairs(samples.X, samples.X, pairs.first, pairs.second))
 
 
 def test_some_lines_of_a_fit_are_measured_again(folder):
@@ -170,7 +170,7 @@ def test_some_lines_of_a_fit_are_measured_again(folder):
         {
             "title": data,
             "lines": [
-                {"name": p.name, "figures": {figure: [9e9] for figure in (SECONDS, MEMORY, AUC, TPR)}, "note": p.note}
+                {"name": p.name, "metrics": {metric: [9e9] for metric in (SECONDS, MEMORY, AUC, TPR)}, "note": p.note}
                 for p in plans[data]
             ],
             "relative_to": None,
@@ -183,10 +183,10 @@ def test_some_lines_of_a_fit_are_measured_again(folder):
         (table["title"], line) for table in found["tables"] for line in table["lines"] if bench_fit.AGAIN in line["note"]
     ]
     assert [(title, line["name"]) for title, line in changed] == [("keystroke", name)]
-    assert 0 < changed[0][1]["figures"][SECONDS][0] < 9e9
+    assert 0 < changed[0][1]["metrics"][SECONDS][0] < 9e9
     ratio = next(goal for goal in found["goals"] if goal["name"].startswith("keystroke: time of the forest"))
-    assert ratio["value"] == pytest.approx(changed[0][1]["figures"][SECONDS][0] / 9e9)
-    with pytest.raises(ValueError, match="is in the name of no line"):
+    assert ratio["value"] == pytest.approx(changed[0][1]["metrics"][SECONDS][0] / 9e9)
+    with pytest.raises(ValueError, match="matches no line"):
         bench_fit.measure_again(folder, "tiny", 1, known, re.compile("wood"))
 
 
@@ -214,7 +214,7 @@ def test_command_writes_and_keeps_what_it_does_not_measure(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((), "SIMTREE_DATA is not set"), (("--only", "tree,wood"), "'wood' is no section; choose from tree,split,fit")],
+    [((), "SIMTREE_DATA is not set"), (("--only", "tree,wood"), "'wood' is not a section; choose from tree,split,fit")],
 )
 def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
     finished = start(tmp_path, *arguments)
@@ -226,22 +226,22 @@ def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
 # The page
 
 
-def test_committed_page_is_made_from_the_committed_figures():
+def test_committed_page_is_generated_from_the_committed_results():
     report = json.loads((ROOT / "docs" / "results" / "bench.json").read_text())
     assert report["scale"] == "full"
     assert set(report["sections"]) == set(run.SECTIONS)
     assert (ROOT / "docs" / "performance.md").read_text() == page.make_page(report)
 
 
-def test_page_says_what_is_not_reached():
+def test_page_says_which_goals_are_not_met():
     section = asdict(Section("T", [], [Goal("this", 2.0, 1.0), Goal("that", 0.5, 1.0)]))
-    assert page.section_as_markdown("split", section).endswith("Not reached: this.")
+    assert page.section_as_markdown("split", section).endswith("Not met: this.")
 
 
 @pytest.mark.parametrize(("others", "warned"), [(0.02, False), (0.4, True)])
 def test_page_warns_of_a_machine_that_was_not_quiet(others, warned):
     setting = {"command": "run", "seed": 0, "versions": {"python": "3"}, "machine": {"cores": 2}, "others": others}
-    assert ("not to be trusted" in page.where(setting)) is warned
+    assert ("unreliable" in page.where(setting)) is warned
 
 
 def test_share_of_others_is_what_is_busy_without_this_process(monkeypatch):

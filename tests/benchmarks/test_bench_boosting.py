@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import bench_boosting
-from accuracy.data import Pairs, made_up_points, other_people
+from accuracy.data import Pairs, make_samples, split_identities
 
 
 @pytest.mark.parametrize("step", [0.3, 1.0])
 def test_boosting_learns(step):
-    split = other_people(made_up_points(), 0.6, Pairs(300, 1_500), 0, 0)
-    found = bench_boosting.figures(bench_boosting.boosted(split, 4, 1_000, step, 4), split.same)
+    split = split_identities(make_samples(), 0.6, Pairs(300, 1_500), 0, 0)
+    found = bench_boosting.metrics(bench_boosting.boosted(split, 4, 1_000, step, 4), split.same)
     assert found[0] > 0.7
     assert np.all(np.diff(found[1:]) <= 0)
 

@@ -11,11 +11,11 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_pruning.py"
 
 
 def test_table_and_report(tmp_path):
-    command = [sys.executable, str(SCRIPT), "--laws", "2", "--out", str(tmp_path)]
+    command = [sys.executable, str(SCRIPT), "--distributions", "2", "--out", str(tmp_path)]
     table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     report = json.loads((tmp_path / "bench_pruning.json").read_text())
     assert len(report["runs"]) == 4
     for name, runs in report["runs"].items():
         assert f"| {name} |" in table
-        assert [set(run) for run in runs] == [{"optimal_auc", "whole_auc", "whole_cells", "pruned_auc", "pruned_cells"}] * 2
-        assert all(run["pruned_cells"] <= run["whole_cells"] for run in runs)
+        assert [set(run) for run in runs] == [{"optimal_auc", "full_auc", "full_cells", "pruned_auc", "pruned_cells"}] * 2
+        assert all(run["pruned_cells"] <= run["full_cells"] for run in runs)

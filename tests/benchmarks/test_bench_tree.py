@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_tree.py"
-ROWS = ["fit", "later goal", "peak memory", "scoring", "import", "compilation", "drawing", "AUC"]
-BESIDE_SKLEARN = {"fit", "later goal", "peak memory", "import", "AUC"}
-CONTEXT = {"drawing", "AUC"}
+ROWS = ["fit", "second goal", "peak memory", "scoring", "import", "compilation", "sampling", "AUC"]
+BESIDE_SKLEARN = {"fit", "second goal", "peak memory", "import", "AUC"}
+CONTEXT = {"sampling", "AUC"}
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmark reads /proc")
 

@@ -1,4 +1,4 @@
-"""One result object for all figures: each against its own function, scikit-learn, or a hand-worked case."""
+"""One result object for all metrics: each against its own function, scikit-learn, or a hand-worked case."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def result(tree, held_out):
     return evaluate(tree, *held_out, n_bootstraps=50)
 
 
-def test_figures_of_verification(tree, held_out, result):
+def test_verification_metrics(tree, held_out, result):
     X, y = held_out
     pairs = PairSampler(y).all_pairs()
     scores = tree.pair_score(np.column_stack([pairs.first, pairs.second]), X)
@@ -68,7 +68,7 @@ def test_only_rates_that_the_comparisons_support(result):
     )
 
 
-def test_figures_of_identification(tree, held_out, result):
+def test_identification_metrics(tree, held_out, result):
     X, y = held_out
     table = tree.pairwise_score(X)
     alone = [searches(table[[i]][:, np.arange(len(y)) != i], y[[i]], y[np.arange(len(y)) != i]) for i in range(len(y))]
@@ -162,7 +162,7 @@ def test_scores_and_pairs_give_what_points_give(tree, held_out, result):
         assert other.cmc is None
 
 
-def test_intervals_are_wider_for_people_than_for_pairs(tree, held_out, result):
+def test_intervals_are_wider_for_identities_than_for_pairs(tree, held_out, result):
     X, y = held_out
     pairs = PairSampler(y).all_pairs()
     naive = evaluate_scores(tree.pair_score(np.column_stack([pairs.first, pairs.second]), X), pairs.same, n_bootstraps=20)

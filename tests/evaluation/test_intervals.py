@@ -1,4 +1,4 @@
-"""Intervals of figures whose pairs share points or people."""
+"""Intervals of metrics whose pairs share samples or identities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import simtree.evaluation._intervals as intervals
-from identity_effects import Law
+from identity_effects import ScoreDistribution
 from simtree.evaluation._intervals import (
     PairTally,
     UnitDraws,
@@ -28,7 +28,7 @@ N_POINTS = 120
 
 
 def scored(seed, n_pairs, effect):
-    """Pairs of points whose scores have noise of the pair, and noise of each point that all its pairs share."""
+    """Pairs of samples whose scores have noise of the pair, and noise of each sample that all its pairs share."""
     rng = np.random.default_rng(seed)
     pairs = PairSampler(np.arange(N_POINTS) % 3).sample(n_pairs, rng)
     of_points = effect * rng.normal(size=N_POINTS)
@@ -89,7 +89,7 @@ def test_variance_of_independent_units_is_the_textbook_one(rng):
     np.testing.assert_allclose(variance_of(by_unit, own, 30)[0], np.var(means, ddof=1) / 30)
 
 
-def test_variance_is_unbiased_for_a_two_way_law():
+def test_variance_is_unbiased_for_two_way_effects():
     """Score of (k, l) is a_k + a_l + e_kl: both parts of the variance are right on average."""
     n, found, rates = 25, [], []
     u, v = np.triu_indices(n, 1)
@@ -150,13 +150,13 @@ def covered(ends, truth):
 
 
 def test_intervals_cover_with_identity_effects_and_binomial_ones_do_not():
-    """50 people with strong effects; more laws and sizes are in docs/intervals.md, made by benchmarks/bench_coverage.py."""
-    law, rate = Law(), 0.05
-    threshold = law.threshold(rate)
-    truth = np.array([rate, law.tpr(threshold), law.auc()])
+    """50 identities with strong effects; docs/intervals.md has more distributions and sizes."""
+    distribution, rate = ScoreDistribution(), 0.05
+    threshold = distribution.threshold(rate)
+    truth = np.array([rate, distribution.tpr(threshold), distribution.auc()])
     by_influence, by_bootstrap, binomial = [], [], []
     for seed in range(80):
-        scores, same, u, v = law.sample(50, 3, np.random.default_rng(seed))
+        scores, same, u, v = distribution.sample(50, 3, np.random.default_rng(seed))
         tallies = tally_pairs(scores, same, u, v, at=[threshold], n_bootstraps=60, random_state=seed)
         at = np.flatnonzero(tallies.same.thresholds == threshold)[0]
         fpr, tpr = tallies.rate_intervals(0.95)
@@ -174,7 +174,7 @@ def test_intervals_cover_with_identity_effects_and_binomial_ones_do_not():
 
 
 @pytest.mark.parametrize(("n_pairs", "effect"), [(1_000, 0.0), (1_000, 0.7), (7_000, 0.7)])
-def test_intervals_are_as_wide_as_the_figures_vary(n_pairs, effect):
+def test_intervals_are_as_wide_as_the_metrics_vary(n_pairs, effect):
     found = np.array([figures(*scored(seed, n_pairs, effect)) for seed in range(300)])
     ends = []
     for seed in range(25):
@@ -185,14 +185,14 @@ def test_intervals_are_as_wide_as_the_figures_vary(n_pairs, effect):
     assert np.all(covered(ends, found.mean(axis=0)) > 0.8)
 
 
-def test_the_figure_lies_inside():
+def test_the_interval_contains_the_metric():
     scores, pairs = scored(0, 1_000, 0.5)
     ends = point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR)
     values = figures(scores, pairs)
     assert ((ends[:, 0] < values) & (values < ends[:, 1])).all()
 
 
-def test_too_few_points():
+def test_too_few_samples():
     with pytest.raises(ValueError, match="n_bootstraps=1 is out of range"):
         point_intervals([1.0, 2.0], [True, False], np.array([0, 1]), np.array([1, 2]), FPR, n_bootstraps=1)
     with pytest.raises(ValueError, match="fewer than 2 draws with both same and different pairs; give more identities"):

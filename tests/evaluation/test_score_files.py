@@ -60,7 +60,7 @@ def test_the_formats_are_bobs(tmp_path):
     assert (tmp_path / "c.csv").read_text() == "claimed_id,model_label,real_id,probe_label,score\nann,ann-model,ann,ann/1,1.5\n"
 
 
-def test_arrays_are_ready_to_be_evaluated(tmp_path):
+def test_arrays_can_be_evaluated(tmp_path):
     write_scores(tmp_path / "scores.txt", LINES)
     table = read_scores(tmp_path / "scores.txt")
     np.testing.assert_array_equal(table.scores, [line.score for line in LINES])

@@ -1,4 +1,4 @@
-"""Thresholds: the guarantee on fresh people, refusals, and metric-learn's strategies."""
+"""Thresholds: the guarantee on new identities, refusals, and metric-learn's strategies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, fbeta_score
 
-from identity_effects import LAWS
+from identity_effects import DISTRIBUTIONS
 from simtree import SimilarityTree
 from simtree.evaluation._thresholds import Goal, best_knot, choose_threshold, n_identities_for
 from simtree.metrics import roc_curve
@@ -37,34 +37,34 @@ def chosen(scores, same, u, v, goal):
 # --- the guarantee
 
 
-def exceedances(law, n_people, max_fpr, n_repeats, n_samples=2):
+def exceedances(distribution, n_identities, max_fpr, n_repeats, n_samples=2):
     """How often the true FPR of the chosen threshold exceeds the target, and the median of true FPR / target."""
     found = []
     for seed in range(n_repeats):
-        scores, same, u, v = LAWS[law].sample(n_people, n_samples, np.random.default_rng(seed))
-        found.append(LAWS[law].fpr(chosen(scores, same, u, v, Goal(max_fpr=max_fpr)).threshold))
+        scores, same, u, v = DISTRIBUTIONS[distribution].sample(n_identities, n_samples, np.random.default_rng(seed))
+        found.append(DISTRIBUTIONS[distribution].fpr(chosen(scores, same, u, v, Goal(max_fpr=max_fpr)).threshold))
     return np.mean(np.array(found) > max_fpr), np.median(found) / max_fpr
 
 
-@pytest.mark.parametrize(("law", "n_people", "max_fpr"), [("strong", 60, 0.05), ("mild", 40, 0.05)])
-def test_fpr_on_fresh_people_exceeds_the_target_in_at_most_5_percent(law, n_people, max_fpr):
-    share, ratio = exceedances(law, n_people, max_fpr, n_repeats=300)
+@pytest.mark.parametrize(("distribution", "n_identities", "max_fpr"), [("strong", 60, 0.05), ("mild", 40, 0.05)])
+def test_fpr_on_new_identities_exceeds_the_target_in_at_most_5_percent(distribution, n_identities, max_fpr):
+    share, ratio = exceedances(distribution, n_identities, max_fpr, n_repeats=300)
     assert share <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
     assert ratio > 0.05  # not by accepting nothing
 
 
 def test_pairs_taken_for_independent_would_exceed_it():
     """The same data without identities: what a binomial bound does."""
-    law, exceeded = LAWS["strong"], 0
+    distribution, exceeded = DISTRIBUTIONS["strong"], 0
     for seed in range(30):
-        scores, same, *_ = law.sample(40, 2, np.random.default_rng(seed))
+        scores, same, *_ = distribution.sample(40, 2, np.random.default_rng(seed))
         numbers = np.arange(len(scores))
-        exceeded += law.fpr(chosen(scores, same, 2 * numbers, 2 * numbers + 1, Goal(max_fpr=0.05)).threshold) > 0.05
+        exceeded += distribution.fpr(chosen(scores, same, 2 * numbers, 2 * numbers + 1, Goal(max_fpr=0.05)).threshold) > 0.05
     assert exceeded / 30 > 0.15
 
 
 def test_the_last_threshold_before_the_bound_exceeds_the_target():
-    scores, same, u, v = LAWS["mild"].sample(60, 3, np.random.default_rng(0))
+    scores, same, u, v = DISTRIBUTIONS["mild"].sample(60, 3, np.random.default_rng(0))
     report = chosen(scores, same, u, v, Goal(max_fpr=0.02))
     assert report.fpr == np.mean(scores[~same] >= report.threshold)
     assert report.tpr == np.mean(scores[same] >= report.threshold)
@@ -82,12 +82,12 @@ def test_the_last_threshold_before_the_bound_exceeds_the_target():
 
 
 @pytest.mark.parametrize(("max_fpr", "needed"), [(1e-2, 25), (1e-3, 78), (1e-4, 246)])
-def test_how_many_people_it_takes(max_fpr, needed):
+def test_how_many_identities_are_needed(max_fpr, needed):
     assert n_identities_for(max_fpr, 0.95) == needed
-    for n_people in (needed - 1, needed) if needed < 100 else ():
-        first, second, same = all_pairs_of(n_people)
-        if n_people < needed:
-            with pytest.raises(ValueError, match=f"takes at least {needed} identities .* there are {n_people} "):
+    for n_identities in (needed - 1, needed) if needed < 100 else ():
+        first, second, same = all_pairs_of(n_identities)
+        if n_identities < needed:
+            with pytest.raises(ValueError, match=f"takes at least {needed} identities .* there are {n_identities} "):
                 chosen(same.astype(float), same, first, second, Goal(max_fpr=max_fpr))
         else:
             report = chosen(same.astype(float), same, first, second, Goal(max_fpr=max_fpr))
@@ -95,9 +95,9 @@ def test_how_many_people_it_takes(max_fpr, needed):
             assert report.fpr_bound <= max_fpr
 
 
-def all_pairs_of(n_people):
-    u, v = np.triu_indices(n_people, 1)
-    first, second = np.r_[np.arange(n_people), u], np.r_[np.arange(n_people), v]
+def all_pairs_of(n_identities):
+    u, v = np.triu_indices(n_identities, 1)
+    first, second = np.r_[np.arange(n_identities), u], np.r_[np.arange(n_identities), v]
     return first, second, first == second
 
 
@@ -192,7 +192,7 @@ def test_predict_uses_the_threshold(tree, people):
     np.testing.assert_array_equal(tree.predict([[0, 1], [0, 200]], X), np.where(scores >= report.threshold, 1, -1))
 
 
-def test_a_new_fit_or_threshold_forgets_the_promise(tree, people):
+def test_a_new_fit_or_threshold_resets_the_guarantee(tree, people):
     X, y = people
     tree.calibrate_threshold(X[240:], y[240:], max_fpr=0.05).set_threshold(1.0)
     assert not hasattr(tree, "threshold_report_")
@@ -224,7 +224,7 @@ def test_a_refusal_leaves_the_threshold(tree, people):
         SimilarityTree().calibrate_threshold(X, y)
 
 
-def test_points_that_never_pair_do_not_count(tree, people):
+def test_samples_that_never_pair_do_not_count(tree, people):
     X, y = people
     sitting = np.arange(len(y)) % 3
     report = tree.calibrate_threshold(X, y, max_fpr=0.05, never_pair=sitting).threshold_report_

@@ -359,7 +359,7 @@ def test_importances_are_sorted_and_summed_up(tree):
     assert widths[:2] == sorted(tree.feature_importances_, reverse=True)[:2]
 
 
-def test_names_of_a_data_frame_stand_beside_importances(blobs):
+def test_importances_have_the_names_of_a_data_frame(blobs):
     X, y = blobs
     tree = SimilarityTree(max_depth=3, random_state=0).fit(pd.DataFrame(X, columns=["ear", "nose", "eye", "chin"]), y)
     labels = [label.get_text() for label in ImportanceDisplay.from_estimator(tree).ax_.get_yticklabels()]
