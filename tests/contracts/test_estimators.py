@@ -24,7 +24,7 @@ from simtree import ClassifierSplitter, load
 from simtree.pairs._sampling import PairSampler
 
 # So small that a few queries and rows need several parts.
-SMALL_PARTS = {"SCAN_PAIRS": 64, "PART_BYTES": 1, "GROUP_BYTES": 1}
+SMALL_PARTS = {"SCAN_PAIRS": 64, "PART_BYTES": 1, "BATCH_BYTES": 1}
 
 
 @pytest.fixture(params=sorted(ESTIMATORS))
@@ -119,7 +119,7 @@ def gallery():
 @pytest.fixture(params=["scan", "shortcut"])
 def way(request, monkeypatch):
     """Both ways to search, where there are two; the shortcut also where so few pairs would be scanned."""
-    monkeypatch.setattr("simtree.models._search.FEW_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
+    monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
 
 
 @pytest.mark.usefixtures("way")
@@ -296,7 +296,7 @@ def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pai
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(9), np.full(4, np.nan), np.full(4, np.inf), np.zeros((2, 2))])
 def test_metric_refuses_what_is_not_a_point(fitted, bad):
-    with pytest.raises(ValueError, match="give two points of 4 finite numbers each"):
+    with pytest.raises(ValueError, match="give two samples of 4 finite numbers each"):
         fitted.get_metric()(bad, bad)
 
 

@@ -133,5 +133,5 @@ def test_invalid_representations_are_rejected(blobs, representation, error, sent
 def test_warm_start_is_rejected_with_a_representation(blobs):
     X, y = blobs
     forest = SimilarityForest(n_estimators=2, max_depth=2, n_pairs=200, representation=PCA(2), warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="warm_start=True cannot go on"):
+    with pytest.raises(ValueError, match="warm_start=True cannot be used with a representation"):
         forest.set_params(n_estimators=3).fit(X, y)

@@ -133,7 +133,9 @@ def test_pruning_of_given_pairs(blobs):
     assert tree.fit(X, drawn.same, pairs=rows).prune_penalty_ > 0
     assert tree.fit(X[rows], drawn.same, groups=rows).prune_penalty_ > 0
     assert tree.fit(X, drawn.same, pairs=rows, groups=y).prune_penalty_ > 0
-    with pytest.raises(ValueError, match="prune='cv' needs to know which points are the same: give groups, or row numbers"):
+    with pytest.raises(
+        ValueError, match="prune='cv' requires the identity of each sample of a pair; give groups, or give pairs as row"
+    ):
         tree.fit(X[rows], drawn.same)
     with pytest.raises(ValueError, match=r"give groups\.$"):
         tree.set_params(open_set=True).fit(X, drawn.same, pairs=rows)

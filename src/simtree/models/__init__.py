@@ -1,4 +1,4 @@
-"""Similarity models: tree, forest, Gaussian, distance, voting, automatic choice; and `load`."""
+"""Similarity models: tree, forest, Gaussian, distance, ensemble and AutoML; and `load`."""
 
 from simtree.models._auto import AutoSimilarity
 from simtree.models._base import Similarity

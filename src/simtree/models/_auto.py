@@ -1,4 +1,4 @@
-"""AutoSimilarity: a similarity without knobs, chosen by cross-validation among forests, ratios, votes and plain distances."""
+"""AutoSimilarity: AutoML for similarity learning, by cross-validation among forests, ensembles and baselines."""
 
 from __future__ import annotations
 
@@ -127,43 +127,50 @@ def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
 
 @register(MODEL)
 class AutoSimilarity(CallbackSupportMixin, Similarity):
-    """A similarity chosen by cross-validation: what to call to have no knobs to turn.
+    """AutoML for similarity learning: a similarity chosen by cross-validation, without hyperparameters to tune.
 
-    Representations, forests, a likelihood ratio, a vote and plain distances are compared, on a sample of the points, by
-    their TPR at one false positive rate; the best is fitted anew on all points, larger. A plain distance wins if nothing
-    that was learned beats it, as happens where few identities are known.
+    The candidates are forests on several representations, a Gaussian model, an ensemble and distance baselines. They are
+    compared on a subsample of the data by their TPR at one false positive rate, and the best is refitted on all samples at a
+    larger size. A distance is chosen if no learned similarity is better, which can happen with few identities.
 
     Parameters
     ----------
     target_fpr : float, default=1e-3
-        The false positive rate that matters. Where the data are too few to measure it, the smallest that they allow.
+        False positive rate at which candidates are compared. If there are too few pairs to measure it, the smallest
+        measurable rate is used.
     time_budget : float or None, default=None
-        Seconds after which no further candidate is tried; the last fit is not counted. The choice then depends on the machine.
+        Time in seconds after which no further candidate is tried, not including the final fit. With a budget the choice
+        depends on the speed of the machine.
     open_set : bool or "auto", default="auto"
-        Whether the classes that will be met are others than those of the training data, as people are in verification: then
-        whole classes are left out in cross-validation. ``"auto"`` is True for more than 20 classes.
+        Whether the model will be used on unseen identities, as in verification: cross-validation then leaves out entire
+        classes. ``"auto"`` is True if there are more than 20 classes.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of folds, pairs and models.
+        Random seed for folds, pairs and models.
     verbose : int, default=0
-        1 shows progress.
+        Set to 1 to show progress.
 
     Attributes
     ----------
     results_ : dict of ndarrays
-        The table of what was tried, best first: ``name``, ``tpr`` and ``tpr_spread`` (mean and standard deviation over folds),
-        ``auc``, ``seconds``; `pandas.DataFrame(auto.results_)` shows it.
+        Results of all candidates, best first: ``name``, ``tpr`` and ``tpr_spread`` (mean and standard deviation over folds),
+        ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table.
     best_name_ : str
-        What was chosen.
+        Name of the best candidate.
     best_estimator_ : SimilarityForest, VotingSimilarity, GaussianSimilarity or DistanceSimilarity
-        It, fitted on all points.
+        The best candidate, fitted on all samples.
     open_set_ : bool
-        How folds were made.
+        Whether entire classes were left out in cross-validation.
     fpr_ : float
-        The false positive rate that candidates were compared at.
+        False positive rate at which candidates were compared.
     threshold_ : float
-        As that of ``best_estimator_`` until it is set.
+        Pairs with at least this score are predicted to be same. After `fit` it is that of ``best_estimator_``; choose it on
+        held-out data with `calibrate_threshold`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -171,7 +178,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     >>> from simtree import AutoSimilarity
     >>> X, y = load_iris(return_X_y=True)
     >>> auto = AutoSimilarity(target_fpr=0.05, time_budget=0.0, random_state=0).fit(X, y)
-    >>> auto.best_name_  # with no time to learn anything
+    >>> auto.best_name_  # with a time budget of zero only the first candidate is tried
     'euclidean'
     """
 
@@ -197,26 +204,27 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
 
     @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> Self:
-        """Choose a similarity and learn it from labelled points.
+        """Choose a similarity by cross-validation, and fit it on all labelled samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
-            Points.
-        y : array-like of shape (n_points,)
-            Their classes.
-        never_pair : array-like of shape (n_points,), optional
-            As in `SimilarityTree.fit`.
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Label of each sample.
+        never_pair : array-like of shape (n_samples,), optional
+            Samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             if np.ndim(X) == 3:
                 raise ValueError(
-                    "X is an array of pairs; AutoSimilarity makes folds of labelled points: give points and classes."
+                    "X is an array of pairs, but AutoSimilarity makes folds of labelled samples; give samples and labels."
                 )
             samples, source = check_training(self, X, y, None, never_pair)
             assert source.labels is not None
@@ -229,13 +237,13 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
             make, _ = CANDIDATES[self.best_name_]
             best = _seeded(make(LARGE), int(entropy[0]), self.n_jobs)
-            # The caller's own X and y, so that names of features arrive.
+            # The original X and y, to keep the feature names.
             self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
             self.threshold_ = best.threshold_
         return self
 
     def _compare(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
-        """Try the candidates fold by fold; OUT ``results_``, ``best_name_``, ``fpr_``."""
+        """Evaluate the candidates on all folds; set ``results_``, ``best_name_`` and ``fpr_``."""
         folds = self._folds(samples, source, rng)
         start = time.perf_counter()
         names = [name for name, (_, closed) in CANDIDATES.items() if not (closed and self.open_set_)]
@@ -255,7 +263,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         fewest = min(n_different for fold in found.values() for _, n_different, _ in fold)
         self.fpr_ = max(self.target_fpr, MIN_DIFFERENT / fewest)
         rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
-        # A stable sort: among equals the simpler one, which stands before the others.
+        # A stable sort: among ties the simpler candidate, which comes first.
         order = sorted(found, key=lambda name: -float(np.mean(rates[name])))
         self.results_ = {
             "name": np.array(order),
@@ -267,13 +275,13 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         self.best_name_ = order[0]
 
     def _folds(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
-        """Which points are seen, their classes, and the pairs of the others that are scored, for each fold."""
+        """Return, for each fold, a mask of the training samples, the source of pairs, and the held-out pairs to score."""
         units = source.labels if self.open_set_ else np.arange(len(samples))
         n_units = int(units.max()) + 1
         n_folds = min(N_FOLDS, n_units // 2) if self.open_set_ else N_FOLDS
         if n_folds < 2:
             raise ValueError(
-                f"open_set=True leaves whole classes out, but y has {n_units}; give more classes, or open_set=False."
+                f"open_set=True leaves out entire classes, but y has only {n_units}; give more classes, or set open_set=False."
             )
         numbers = fold_numbers(units, source, n_folds, rng)
         folds = []
@@ -284,7 +292,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             pairs = left_out.sample(VALIDATION_PAIRS, rng, positive_fraction=0.2)
             folds.append((numbers != fold, source, pairs))
         if not folds:
-            raise ValueError("no fold has pairs of both kinds on both sides; give more points of each class.")
+            raise ValueError("no fold has both same and different pairs in training and test; give more samples per class.")
         return folds
 
     def _check_parameters(self) -> None:
@@ -311,13 +319,13 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         self.fpr_ = fields.number("fpr", 0.0)
         self.best_estimator_ = model_from_state(fields.part("best_estimator"), CHOSEN)
         if self.best_estimator_.n_features_in_ != self.n_features_in_:
-            raise fields.fail("best_estimator", "must have as many features as the model")
+            raise fields.fail("best_estimator", "must have the same number of features as the model")
 
     def _summary(self) -> dict[str, Any]:
         return {**self._search_state(), "best_estimator": self.best_estimator_.to_dict()}
 
     def _search_state(self) -> dict[str, Any]:
-        """What was tried, and what was found."""
+        """Return the state of the search: candidates, results and choice."""
         return {
             "results": {name: column.tolist() for name, column in self.results_.items()},
             "best_name": self.best_name_,
@@ -339,14 +347,27 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
 
     @available_if(_best_has("explain_pair"))
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
-        """As `SimilarityForest.explain_pair`, if a forest was chosen."""
+        """Explain the score of the pair (x, x2), if a forest was chosen.
+
+        Parameters
+        ----------
+        x, x2 : array-like of shape (n_features,)
+            The two samples.
+        **options : dict
+            Options of `SimilarityForest.explain_pair`.
+
+        Returns
+        -------
+        Explanation
+            Contribution of each feature.
+        """
         check_is_fitted(self)
         explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
         return explanation
 
 
 def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
-    """A candidate with its seeds and threads set, wherever it has such."""
+    """Return a candidate with all its random seeds and numbers of parallel jobs set."""
     settings: dict[str, Any] = {}
     for name in candidate.get_params():
         if name == "random_state" or name.endswith("__random_state"):
@@ -358,7 +379,7 @@ def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
 
 
 def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows to compare candidates on: whole classes of an open set while there are many, points of each class otherwise."""
+    """Return rows to compare candidates on: entire classes of an open set if there are many, otherwise random samples."""
     n = len(classes)
     if n <= SEARCH_POINTS:
         return np.arange(n)
@@ -372,14 +393,14 @@ def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Genera
 
 
 def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
-    """A sampler of some of the points as if there were no others."""
+    """Return a sampler restricted to some samples, renumbered."""
     return PairSampler(source.labels[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
 
 
 def _held_out_roc(
     candidate: Similarity, samples: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
 ) -> tuple[Any, int]:
-    """The curve of a candidate on pairs of points it did not see, and how many different pairs there are."""
+    """Return the ROC curve of a candidate on held-out pairs, and the number of different pairs."""
     known = _sampler_of(source, np.flatnonzero(seen))
     candidate.fit(samples[seen], known.labels, never_pair=known.never_pair)
     numbers = np.column_stack([pairs.first, pairs.second])

@@ -1,7 +1,7 @@
-"""What every fitted similarity can do: score pairs, matrices and searches of a gallery.
+"""Base class of all similarity models: scores of pairs, score matrices, and gallery search.
 
-A subclass provides `_score_pairs` (scores of pairs of rows), `_max_score`, `_check_parameters`, and `_get_fitted_state` with
-`_set_fitted_state` (what a model file holds of it); the rest follows.
+A subclass implements `_score_pairs` (scores of pairs of rows), `_max_score`, `_check_parameters`, and `_get_fitted_state` with
+`_set_fitted_state` (its part of a model file).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from simtree.pairs._inputs import check_pairs, check_samples, check_training
 from simtree.pairs._sampling import PairSource
 from simtree.trees._rank_tree import RankTree
 
-# Pairs scored by one thread at a time; also bounds the memory of pairwise_score beyond its result.
+# Number of pairs scored by one thread at a time; also limits the memory that pairwise_score needs beyond its result.
 BLOCK = 1 << 18
-# Rows of a gallery that are prepared and searched at one time.
+# Number of gallery rows prepared and searched at a time.
 GALLERY_ROWS = 1 << 20
 
 LeafValues = tuple[list[RankTree], list[NDArray[np.float64]]]
 
 
 class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
-    """Base of the estimators: a symmetric score of pairs, larger for more similar."""
+    """Base class of all similarity models, which learn a symmetric score of pairs: larger for more similar samples."""
 
     preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
     n_jobs: int | None
@@ -51,52 +51,90 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         """Return the score of each pair of prepared rows."""
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return checked samples as `_score_pairs` needs them: what has to be computed once per sample."""
+        """Return checked samples in the form required by `_score_pairs`, so that it is computed once per sample."""
         return samples
 
     def _leaf_values(self) -> LeafValues | None:
-        """Return trees and the values of their cells, whose mean is the score; None if the score is not such a mean."""
+        """Return trees and cell values whose mean over trees is the score; None if the score is not of this form."""
         return None
 
     @abstractmethod
     def _max_score(self) -> float:
-        """Return the score that no pair exceeds, from which distances are measured."""
+        """Return an upper bound of the score, from which distances are measured."""
 
     def pair_score(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
-        """How alike the two points of each pair are.
+        """Return the score of each pair.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
-            The pairs: their points, or row numbers of X (or of the preprocessor).
-        X : array-like of shape (n_points, n_features), optional
-            The points that row numbers refer to.
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Scores, larger for more alike; the same whichever point comes first.
+            Scores, larger for more similar samples. The order of the two samples of a pair does not matter.
         """
         check_is_fitted(self)
         samples, first, second = check_pairs(self, pairs, X)
         return self._scorer(self._prepare(samples))(first, second)
 
     def pair_distance(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
-        """How unlike the two points of each pair are: the greatest possible score minus `pair_score`.
+        """Return the distance of each pair: the maximum possible score minus `pair_score`.
 
-        A dissimilarity, not a metric: a point may be at a positive distance from itself, and triangles may be unequal.
+        This is a dissimilarity, not a metric: the distance of a sample to itself may be positive, and the triangle inequality
+        need not hold.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Non-negative distances, smaller for more similar samples.
         """
         scores = self.pair_score(pairs, X)
         return self._max_score() - scores
 
     def decision_function(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.float64]:
-        """`pair_score` under the name that scikit-learn and metric-learn use."""
+        """Return the score of each pair, as `pair_score` does, under scikit-learn's and metric-learn's name.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Scores, larger for more similar samples.
+        """
         return self.pair_score(pairs, X)
 
     def pairwise_score(self, A: ArrayLike, B: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the score of each row of A with each row of B (of A if None), as a ``(len(A), len(B))`` matrix.
+        """Return the score of each row of A with each row of B.
 
-        Computed in blocks: beyond the result it needs a few megabytes per thread.
+        The matrix is computed in blocks that take a few megabytes per thread.
+
+        Parameters
+        ----------
+        A : array-like of shape (n_samples_a, n_features)
+            Samples.
+        B : array-like of shape (n_samples_b, n_features), optional
+            Samples; A if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_a, n_samples_b)
+            Matrix of scores.
         """
         check_is_fitted(self)
         A = self._prepare(check_samples(self, A))
@@ -111,25 +149,28 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
     def top_k(
         self, queries: ArrayLike, X: ArrayLike, k: int = 10, min_score: float | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The rows of X that are most alike to each query: exact, as if all pairs were scored and sorted.
+        """Return the k rows of X that are most similar to each query.
+
+        The search is exact: the result is that of scoring and sorting all pairs.
 
         Parameters
         ----------
         queries : array-like of shape (n_queries, n_features)
-            What is looked for.
-        X : array-like of shape (n_points, n_features)
-            Where it is looked for. Rows of float32 or float64 are not copied; memory beyond them does not grow with their
-            number.
+            Samples to search for.
+        X : array-like of shape (n_samples, n_features)
+            The gallery: samples to search in. Arrays of float32 or float64 are not copied, and additional memory does not
+            grow with the number of rows.
         k : int, default=10
-            How many rows for each query.
+            Number of rows per query.
         min_score : float, optional
-            Rows with a lower score are left out.
+            Exclude rows with a lower score.
 
         Returns
         -------
-        scores, indices : ndarrays of shape (n_queries, k)
-            Scores, as `pair_score` gives them, and row numbers of X, best first; among equal scores the smaller number comes
-            first. Where there is no row left the score is -inf and the number -1.
+        scores : ndarray of shape (n_queries, k)
+            Scores as returned by `pair_score`, in decreasing order; -inf if there are fewer than k rows.
+        indices : ndarray of shape (n_queries, k)
+            Row indices of X; ties are in increasing order of the index. -1 if there are fewer than k rows.
 
         Examples
         --------
@@ -144,29 +185,48 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         check_integer("k", k, 1)
-        least = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-        wanted, gallery = self._prepare(check_samples(self, queries)), check_samples(self, X)
-        best = TopK(len(wanted), int(k), least)
+        lowest = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
+        prepared, gallery = self._prepare(check_samples(self, queries)), check_samples(self, X)
+        best = TopK(len(prepared), int(k), lowest)
         with announced_compilation():
             n_threads, leaf_values = effective_n_jobs(self.n_jobs), self._leaf_values()
             for start in range(0, len(gallery), GALLERY_ROWS):
                 rows = self._prepare(gallery[start : start + GALLERY_ROWS])
-                search, parts = plan_search(wanted, rows, start, self._score_pairs, leaf_values, best, n_threads)
+                search, parts = plan_search(prepared, rows, start, self._score_pairs, leaf_values, best, n_threads)
                 in_threads(search, parts, self.n_jobs)
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
-        """Return the AUC over the pairs of labelled samples, or over given pairs; takes what `fit` takes.
+        """Return the AUC over the pairs of labelled samples, or over given pairs.
 
-        Of labelled samples all pairs are used up to a million; beyond that a million are sampled, always the same ones.
+        At most a million pairs of labelled samples are used; if there are more, they are sampled with a fixed random seed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
+
+        Returns
+        -------
+        float
+            Area under the ROC curve.
         """
         check_is_fitted(self)
         return self._roc_on(X, y, pairs).auc()
 
     def get_metric(self) -> PairDistance:
-        """The distance of two points as a function, for `sklearn.cluster.DBSCAN(metric=...)` and the like.
+        """Return the distance of two samples as a function, for example for `sklearn.cluster.DBSCAN(metric=...)`.
 
-        A frozen copy: fitting this estimator anew does not change it. Can be pickled.
+        The function can be pickled, and refitting the estimator does not change it.
+
+        Returns
+        -------
+        callable
+            A function of two samples that returns their distance, as in `pair_distance`.
         """
         check_is_fitted(self)
         return PairDistance(copy.copy(self))
@@ -179,9 +239,9 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
-        """Leave the estimator as it was if its fit fails or is interrupted."""
+        """Restore the estimator if its fit fails or is interrupted."""
         before = dict(vars(self))
-        for name in ("threshold_report_", "calibration_"):  # what was found for another fit
+        for name in ("threshold_report_", "calibration_"):  # results that belong to the previous fit
             self.__dict__.pop(name, None)
         try:
             yield
@@ -191,7 +251,7 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
             raise
 
     def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
-        """Return the ROC curve on labelled samples or on pairs."""
+        """Return the ROC curve on labelled samples or on given pairs."""
         samples, source = check_training(self, X, y, pairs, reset=False)
         return self._roc_of(self._prepare(samples), source)
 
@@ -201,7 +261,7 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         return roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
 
     def _scorer(self, prepared: NDArray[Any]) -> Callable[[Any, Any], NDArray[np.float64]]:
-        """Return a function from row numbers of prepared samples to the scores of their pairs."""
+        """Return a function that scores pairs given as row indices of prepared samples."""
 
         def score(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
             pairs = SamplePairs(prepared, prepared, first, second)
@@ -210,14 +270,14 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         return score
 
     def _map_blocks(self, score: Callable[[slice], NDArray[np.float64]], n_pairs: int) -> NDArray[np.float64]:
-        """Return the scores of a range of pairs, block by block in threads; whoever watches is told of each block."""
+        """Return the scores of a range of pairs, computed in threads block by block, reporting progress."""
         scores = np.empty(n_pairs)
-        tell = pairs_watcher()
+        report = pairs_watcher()
 
         def fill(start: int) -> None:
             rows = slice(start, min(start + BLOCK, n_pairs))
             scores[rows] = score(rows)
-            tell(rows.stop - rows.start)
+            report(rows.stop - rows.start)
 
         with announced_compilation():
             in_threads(fill, range(0, n_pairs, BLOCK), self.n_jobs)
@@ -225,17 +285,17 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
 
 
 class PairDistance:
-    """The distance of two points that a fitted similarity gives; larger for less alike, the same in both orders."""
+    """Symmetric distance of two samples from a fitted similarity, as a callable."""
 
     def __init__(self, model: Similarity) -> None:
         self._model = model
 
     def __call__(self, u: ArrayLike, v: ArrayLike) -> float:
-        """Distance of the points u and v."""
+        """Return the distance of the samples u and v."""
         samples = np.array([u, v], dtype=np.float64)
         n_features = self._model.n_features_in_
         if samples.shape != (2, n_features) or not np.isfinite(samples).all():
-            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two points of {n_features} finite numbers each.")
+            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} finite numbers each.")
         row = np.zeros(1, dtype=np.int32)
         samples = self._model._prepare(samples)
         score = self._model._score_pairs(SamplePairs(samples, samples, row, row + np.int32(1)))

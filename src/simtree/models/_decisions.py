@@ -1,4 +1,4 @@
-"""Decisions of a similarity: the threshold, its guarantee, and scores as probabilities."""
+"""Decisions of a similarity: thresholds with guarantees, and calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sampling import PairSource
 
-# `score` and `calibrate_probability` use all pairs of labelled samples up to this many, and sample this many beyond.
+# Maximum number of pairs of labelled samples that `score` and `calibrate_probability` use; if there are more, they are sampled.
 MAX_SCORE_PAIRS = 1_000_000
 
 
@@ -29,7 +29,7 @@ def _is_calibrated(model: Any) -> bool:
 
 
 class DecisionMixin:
-    """Decide on pairs by their score: a threshold, chosen on data that training has not seen, and probabilities."""
+    """Methods of a similarity to decide on pairs: a threshold chosen on held-out data, and probabilities."""
 
     threshold_: float
     threshold_report_: ThresholdReport
@@ -38,14 +38,37 @@ class DecisionMixin:
     _scorer: Callable[[NDArray[Any]], Callable[[Any, Any], NDArray[np.float64]]]
 
     def predict(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int64]:
-        """+1 for pairs with a score of at least ``threshold_``, otherwise -1.
+        """Predict whether each pair is a same pair: its score is at least ``threshold_``.
 
-        The threshold is on the scale of scores (metric-learn's is on the scale of distances).
+        The threshold is on the scale of scores (in metric-learn it is on the scale of distances).
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            +1 for pairs predicted to be same, -1 for different.
         """
         return np.where(self.pair_score(pairs, X) >= self.threshold_, 1, -1)
 
     def set_threshold(self, threshold: float) -> Self:
-        """Accept pairs with a score of at least ``threshold`` from now on."""
+        """Set the threshold of `predict`: pairs with at least this score are accepted.
+
+        Parameters
+        ----------
+        threshold : float
+            Threshold on the scale of scores.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         check_is_fitted(self)
         self.threshold_ = check_real("threshold", threshold, -np.inf, np.inf)
         self.__dict__.pop("threshold_report_", None)
@@ -66,35 +89,41 @@ class DecisionMixin:
         never_pair: ArrayLike | None = None,
         n_pairs: int | None = MAX_COMPARISONS,
     ) -> Self:
-        """Choose ``threshold_`` on data that training has not seen; by default so that the FPR is at most ``max_fpr``.
+        """Choose ``threshold_`` on held-out data, by default such that the FPR is at most ``max_fpr`` with confidence.
 
         Parameters
         ----------
-        X, y, pairs : array-like
-            Labelled points or pairs, as in `fit`; not those of `fit`.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples, that were not used in `fit`.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
         strategy : {"max_tpr", "max_tnr", "accuracy", "f_beta"}, default="max_tpr"
-            ``"max_tpr"``: the highest TPR with FPR <= max_fpr. ``"max_tnr"``: the lowest FPR with a TPR of at least min_rate.
-            ``"accuracy"`` and ``"f_beta"``: where these are highest on the pairs at hand.
+            ``"max_tpr"`` maximises the TPR subject to an FPR of at most ``max_fpr``; ``"max_tnr"`` minimises the FPR subject
+            to a TPR of at least ``min_rate``; ``"accuracy"`` and ``"f_beta"`` maximise that metric on these pairs.
         max_fpr : float, default=1e-3
-            The false positive rate to stay below with new people. If the identities are too few for it, it is refused.
+            Maximum false positive rate for unseen identities. An error is raised if there are too few identities to
+            guarantee it.
         confidence : float or None, default=0.95
-            How sure that must be. None: the FPR of the pairs at hand counts, without a guarantee for others.
+            Confidence of the guarantee. None uses the FPR on these pairs, without a guarantee for others.
         min_rate : float, optional
-            As in metric-learn: the least TNR for "max_tpr" (then without guarantee), the least TPR for "max_tnr".
+            As in metric-learn: the minimum TNR for ``"max_tpr"`` (then without a guarantee), or the minimum TPR for
+            ``"max_tnr"``.
         beta : float, default=1.0
-            Of "f_beta": how much more the recall counts than the precision.
+            Weight of recall relative to precision for ``"f_beta"``.
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
         identities : array-like, optional
-            For pairs: whom the points belong to, one entry for each row of X, or (n_pairs, 2). Without it each point counts as
-            somebody else, and pairs that share a person are taken for independent.
-        never_pair : array-like of shape (n_points,), optional
-            As in `fit`.
+            For pairs, the identity of each sample: one entry per row of X, or an array of shape (n_pairs, 2). Without it,
+            each sample counts as an identity of its own, and pairs that share an identity are treated as independent.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         n_pairs : int or None, default=5_000_000
-            If there are more pairs, so many are drawn; None uses all.
+            Maximum number of pairs; if there are more, this many are sampled. None uses all pairs.
 
         Returns
         -------
         self
-            ``threshold_report_`` says what was promised and on what grounds.
+            The estimator, with the guarantee and the data it is based on in ``threshold_report_``.
 
         Examples
         --------
@@ -123,10 +152,28 @@ class DecisionMixin:
         identities: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
     ) -> Self:
-        """Learn what scores are worth as evidence, on data that training has not seen; then there is `predict_proba`.
+        """Calibrate scores to log-likelihood ratios on held-out data, which enables `predict_proba`.
 
-        Takes what `calibrate_threshold` takes. ``calibration_`` holds an increasing function of the score, and its cost (Cllr)
-        before and after, on identities that it was not fitted on. Of many pairs a million are drawn.
+        At most a million pairs of labelled samples are used; if there are more, they are sampled with a fixed random seed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples, that were not used in `fit`.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
+        identities : array-like, optional
+            For pairs, the identity of each sample, as in `calibrate_threshold`.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
+
+        Returns
+        -------
+        self
+            The estimator, with ``calibration_``: an increasing function of the score, and its cost (Cllr) before and after
+            calibration, on identities that it was not fitted on.
         """
         score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
         index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0))
@@ -135,14 +182,21 @@ class DecisionMixin:
 
     @available_if(_is_calibrated)
     def predict_proba(self, pairs: ArrayLike, X: ArrayLike | None = None, *, prior: float = 0.5) -> NDArray[np.float64]:
-        """Probabilities that pairs are different (first column) and the same (second), after `calibrate_probability`.
+        """Return the calibrated probability that each pair is different or same, after `calibrate_probability`.
 
         Parameters
         ----------
-        pairs, X : array-like
-            As in `pair_score`.
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
         prior : float, default=0.5
-            Share of same pairs where the probabilities are to hold: far below one half, if one person is looked for among many.
+            Share of same pairs in the application; far below one half when one identity is searched for among many.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+            Probabilities of different (first column) and same (second column).
         """
         check_real("prior", prior, 0.0, 1.0, open_low=True, open_high=True)
         same = self.calibration_.probability(self.pair_score(pairs, X), prior)
@@ -156,7 +210,7 @@ class DecisionMixin:
         identities: ArrayLike | None,
         never_pair: ArrayLike | None,
     ) -> tuple[Callable[[Any, Any], NDArray[np.float64]], PairSource, NDArray[np.int64]]:
-        """Return a function that scores pairs of rows, the pairs there are, and the identity of each row."""
+        """Return a function that scores pairs of rows, the source of pairs, and the identity of each row."""
         check_is_fitted(self)
         samples, source = check_training(self, X, y, pairs, never_pair, reset=False)
         if source.labels is not None:

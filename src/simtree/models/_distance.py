@@ -1,4 +1,4 @@
-"""DistanceSimilarity: a distance or an angle of points, with nothing learned but the threshold."""
+"""DistanceSimilarity: a distance or the cosine as a baseline similarity."""
 
 from __future__ import annotations
 
@@ -18,37 +18,44 @@ from simtree.models._represented import RepresentedMixin
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._inputs import check_training
 
-# Sign that makes larger mean more alike, and the greatest score there is.
+# Sign that makes larger scores mean more similar, and the maximum score.
 METRICS = {"cosine": (1.0, 1.0), "euclidean": (-1.0, 0.0), "manhattan": (-1.0, 0.0)}
 
 
 @register(MODEL)
 class DistanceSimilarity(RepresentedMixin, Similarity):
-    """A distance or an angle of points as a similarity: what a learned similarity has to beat.
+    """A similarity given by the cosine or a distance of two samples: the baseline for learned similarities.
+
+    Apart from the optional representation, only the threshold is fitted.
 
     Parameters
     ----------
     metric : {"cosine", "euclidean", "manhattan"}, default="cosine"
-        The cosine, or minus the distance.
+        The score of a pair: its cosine, or the negative distance.
     representation : transformer, optional
-        What is done to the points first, as in `SimilarityForest`.
+        Transformer applied to the samples first, such as `WithinClassWhitening`; see `SimilarityTree`.
     preprocessor : array-like or callable, optional
-        As in `SimilarityTree`.
+        Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers; see `SimilarityTree`.
     n_jobs : int or None, default=None
-        Threads for scoring.
+        Number of parallel jobs for scoring. It does not affect the result.
 
     Attributes
     ----------
     representation_ : transformer or None
         The fitted representation.
     threshold_ : float
-        Until it is set, maximises TPR - FPR on the training pairs.
+        Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs;
+        choose it on held-out data with `calibrate_threshold`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had string column names.
 
     Examples
     --------
     >>> from simtree import DistanceSimilarity
-    >>> plain = DistanceSimilarity(metric="euclidean").fit([[0.0], [0.5], [3.0], [4.0]], [0, 0, 1, 1])
-    >>> plain.pair_score([[[0.0], [3.0]], [[0.0], [0.5]]])
+    >>> baseline = DistanceSimilarity(metric="euclidean").fit([[0.0], [0.5], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> baseline.pair_score([[[0.0], [3.0]], [[0.0], [0.5]]])
     array([-3. , -0.5])
     """
 
@@ -68,16 +75,23 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
-        """Fit the representation, if there is one, and find a threshold.
+        """Fit the representation, if any, and the threshold.
 
         Parameters
         ----------
-        X, y, pairs, never_pair
-            As in `SimilarityTree.fit`.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()

@@ -28,81 +28,94 @@ from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._rank_tree import RankTree
 
-# Pairs that all trees look at before the next ones: their rows stay near, and many of them meet at a test.
+# Number of pairs that all trees score before the next ones, so that their rows stay in cache.
 SMALL_BLOCK = 4096
-# Pairs that the training curve and the out-of-bag curve are made of.
+# Number of pairs of the training ROC curve and of the out-of-bag ROC curve.
 TRAINING_SAMPLE = 20_000
 OOB_PAIRS = 200_000
-# More seeds in a model file are taken for damage.
+# More random seeds in a model file are treated as corruption.
 MAX_SEEDS = 1 << 4
 
 
 @register(MODEL)
 class SimilarityForest(CallbackSupportMixin, TreeLearner):
-    """A similarity of two points, learned as a forest of ranking trees (Ranking Forest).
+    """A similarity learned as a forest of ranking trees over pairs of samples (Ranking Forest).
 
-    Each tree draws its own observations and, among them, its own pairs; features are drawn at random for each cell
-    (``max_features``) and for each test of the splitter (``splitter__max_features``).
+    Each tree is grown on a bootstrap sample of the training samples and on its own pairs among them. Features are drawn at
+    random for each cell (``max_features``) and for each test of the splitter (``splitter__max_features``).
 
     Parameters
     ----------
     n_estimators : int, default=100
-        How many trees.
+        Number of trees.
     max_depth : int or "sqrt_log", default=15
-        As in `SimilarityTree`.
+        Maximum depth of a tree, as in `SimilarityTree`.
     splitter : Splitter or {"cart", "cut", "cross", "linear", "oblique", "gaussian"}, default="cart"
-        As in `SimilarityTree`, but ``"cart"`` draws a fifth of the coordinates for each test.
+        How cells are split, as in `SimilarityTree`, except that ``"cart"`` draws a fifth of the coordinates for each test.
     aggregation : {"llr", "mean_rank", "median_rank"}, default="llr"
-        What a tree says of a pair, and how the trees are put together: the mean of the smoothed log-likelihood ratios of its
-        terminal cells, or the mean or the median of their ranks.
+        How trees are combined: the mean of the smoothed log-likelihood ratios of the terminal cells of a pair, or the mean
+        or the median of their ranks.
     bootstrap : bool, default=True
-        Whether each tree sees a bag of the observations. Otherwise all trees see all, and differ by their pairs and features.
+        Whether each tree is grown on a bootstrap sample. If False, all trees see all samples, and differ only in their pairs
+        and features.
     max_samples : int, float or None, default=None
-        How many observations (float: which share) are drawn with replacement for a bag; None draws as many as there are. A bag
-        is the set of those drawn: copies never pair.
+        Number of samples (share of them if a float) drawn with replacement for each tree; None draws as many as there are.
+        Duplicates are removed, so that a sample is never paired with itself.
     bag : {"samples", "classes"}, default="samples"
-        What is drawn: points, or whole classes. Out-of-bag figures of the first are honest for other points of the classes
-        seen in training, those of the second for classes never seen.
+        What is drawn: samples, or entire classes. Out-of-bag estimates of ``"samples"`` hold for new samples of known classes
+        (closed set), those of ``"classes"`` for unseen identities (open set).
     oob_score : bool, default=False
-        Whether to score pairs by the trees that saw neither of their points (or classes).
+        Whether to compute out-of-bag scores: pairs are scored by the trees that saw neither of their samples (or classes).
     representation, coordinates, directions, n_directions : see `SimilarityTree`
-        Points, and the coordinates of their pairs.
+        Representation of the samples, and coordinates of their pairs.
     n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
-        Pairs; ``n_pairs`` is that of one tree.
+        How pairs are sampled; ``n_pairs`` is the number of pairs per tree.
     min_pairs_split, min_pairs_leaf, focus_fpr : see `SimilarityTree`
-        Growing.
+        Stopping rules.
     refill : bool, default=False
-        Whether the second half of the trees is grown on fresh pairs that the first half finds hard: those with a score as high
-        as the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum of the two halves' averages.
-        For labelled points and ``aggregation="llr"``.
+        Whether to grow the second half of the trees on newly sampled pairs that are hard for the first half: those with
+        scores in the range of the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum of the
+        averages of both halves. Requires labelled samples and ``aggregation="llr"``.
     refill_budget : int or None, default=None
-        How many pairs are scored to find hard ones; None is 20 times ``n_pairs``.
+        Number of pairs scored to find hard ones; None is 20 times ``n_pairs``.
     max_features, max_bins, preprocessor : see `SimilarityTree`
-        Growing.
+        Features drawn for each cell, bins, and samples that identifiers refer to.
     n_jobs : int or None, default=None
-        Trees grown, and blocks of pairs scored, at one time. The result does not depend on it.
+        Number of parallel jobs for growing trees and for scoring pairs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of bags, pairs and features.
+        Random seed for bootstrap samples, pairs and features.
     warm_start : bool, default=False
-        Whether a further `fit` keeps the trees and adds those that are missing from ``n_estimators``.
+        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``.
     verbose : int, default=0
-        1 shows progress.
+        Set to 1 to show progress.
 
     Attributes
     ----------
     trees_ : list of RankTree
         The grown trees.
+    max_depth_ : int
+        Maximum depth as an integer.
     refilled_ : bool
         Whether the second half of the trees was grown on hard pairs.
-    oob_score_, oob_roc_
-        AUC and curve of out-of-bag scores, if asked for.
+    oob_score_, oob_roc_ : float and Roc
+        AUC and ROC curve of out-of-bag scores, if ``oob_score=True``.
     threshold_ : float
-        Until it is set, maximises TPR - FPR on the out-of-bag pairs, or else on a sample of training pairs.
+        Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on out-of-bag pairs, or on
+        a subsample of the training pairs if ``oob_score=False``; choose it on held-out data with `calibrate_threshold`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had string column names.
+
+    See Also
+    --------
+    SimilarityTree : A single tree, which can be read as rules.
+    AutoSimilarity : Choose among forests, representations and baselines by cross-validation.
 
     Notes
     -----
-    With ``aggregation="llr"`` a score is an evidence: positive speaks for the same class, and it adds up over independent
-    sources. But it is too confident until it is calibrated on held-out data.
+    With ``aggregation="llr"`` a score is a log-likelihood ratio: positive scores favour same, and scores of independent
+    sources can be added. It is overconfident until it is calibrated on held-out data with `calibrate_probability`.
 
     Examples
     --------
@@ -187,21 +200,26 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         groups: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
     ) -> Self:
-        """Learn from labelled points, or from pairs.
+        """Fit the forest on labelled samples, or on given pairs.
 
         Parameters
         ----------
-        X, y, pairs
-            As in `SimilarityTree.fit`.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples; with a ``preprocessor`` also identifiers of shape ``(n_pairs, 2)``.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like, optional
-            What the points are points of, such as people: then bags hold whole groups. One entry for each row of X, or
-            ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
-        never_pair : array-like of shape (n_points,), optional
-            As in `SimilarityTree.fit`.
+            Group of each sample, such as its identity; bootstrap samples then draw entire groups. One entry per row of X, or
+            shape ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
@@ -210,17 +228,17 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
                 raise ValueError(
-                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} trees there are; "
-                    "with warm_start=True it can only grow."
+                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} existing trees; "
+                    "increase it, or set warm_start=False."
                 )
             if (trees and (self.refill or self.refilled_)) or (self.refill and source.labels is None):
                 raise ValueError(
-                    "refill=True draws pairs of labelled points that the first trees find hard; "
-                    "set refill=False with given pairs, and to go on with warm_start."
+                    "refill=True samples pairs of labelled samples that are hard for the first trees; "
+                    "set refill=False to fit given pairs or to use warm_start=True."
                 )
             if trees and self.representation is not None:
                 raise ValueError(
-                    "warm_start=True cannot go on with a representation, which would be fitted anew; set warm_start=False."
+                    "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
                 )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
@@ -239,17 +257,30 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     @property
     def roc_(self) -> Roc:
-        """ROC curve on a sample of training pairs."""
+        """ROC curve on a subsample of the training pairs."""
         check_is_fitted(self)
         return self._training_roc
 
     @property
     def auc_(self) -> float:
-        """AUC on a sample of training pairs."""
+        """AUC on a subsample of the training pairs."""
         return self.roc_.auc()
 
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
-        """The terminal cell of each pair in each tree, ``(n_pairs, n_estimators)``; takes what `pair_score` takes."""
+        """Return the terminal cell of each pair in each tree.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_estimators)
+            Indices into the arrays of ``cells`` of each tree.
+        """
         check_is_fitted(self)
         samples, first, second = check_pairs(self, pairs, X)
         prepared = self._prepare(samples)
@@ -284,14 +315,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         return self.trees_
 
     def _leaf_values(self) -> LeafValues | None:
-        """Return trees and values of their cells, scaled so that their mean is the sum of the averages of the stages."""
+        """Return trees and cell values, scaled such that their mean is the sum of the averages of the stages."""
         if self.aggregation == "median_rank":
             return None
-        said, n = self._cell_values(), len(self.trees_)
-        return self.trees_, [values * (n / len(said[stage])) for stage in self._stages() for values in said[stage]]
+        cell_values, n = self._cell_values(), len(self.trees_)
+        scaled = [values * (n / len(cell_values[stage])) for stage in self._stages() for values in cell_values[stage]]
+        return self.trees_, scaled
 
     def _grow(self, tasks: list[TreeTask], samples: NDArray[Any], source: PairSource) -> Iterator[RankTree]:
-        """The trees in order; with refill the second half of them on pairs that the first half finds hard."""
+        """Yield the trees in order; with refill, the second half is grown on pairs that are hard for the first half."""
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         n_first = -(-len(tasks) // 2) if self.refill else len(tasks)
         first = []
@@ -303,9 +335,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             yield from parallel(delayed(task.grow)(samples, source, hard) for task in tasks[n_first:])
 
     def _hard_pairs(self, trees: list[RankTree], samples: NDArray[Any], source: PairSource, task: TreeTask) -> IndexPairs:
-        """Fresh pairs whose score, by some trees, is that of the most similar different pairs.
+        """Return newly sampled pairs that score as high, by some trees, as the most similar different pairs.
 
-        What is easy was learned already; among what is left both kinds of pair are about as many.
+        The other pairs are already classified well; among these, same and different pairs are about equally frequent.
         """
         focus = 0.05 if self.focus_fpr is None else self.focus_fpr
         n_pairs = source.n_pairs if self.n_pairs is None else self.n_pairs
@@ -317,22 +349,22 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         values = [tree.llr for tree in trees]
         pairs = SamplePairs(samples, samples, candidates.first, candidates.second)
         scores = self._map_blocks(lambda rows: mean_values(trees, values, pairs.take(rows)), pairs.n_pairs)
-        least = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # of a copy: memory peaks here
-        hard = candidates.take(scores >= least)
+        lowest = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # saves a copy at the memory peak
+        hard = candidates.take(scores >= lowest)
         if not hard.has_both_kinds:
             raise ValueError(
-                f"refill=True found hard pairs of one kind only among {len(candidates)} candidates; "
-                "raise refill_budget or focus_fpr."
+                f"refill=True found only same or only different hard pairs among {len(candidates)} candidates; "
+                "increase refill_budget or focus_fpr."
             )
         return hard
 
     def _stages(self) -> list[slice]:
-        """Trees that are averaged with one another; the averages are added."""
+        """Return the ranges of trees whose values are averaged; the averages are then added."""
         half = -(-len(self.trees_) // 2)
         return [slice(0, half), slice(half, None)] if self.refilled_ and len(self.trees_) > 1 else [slice(None)]
 
     def _cell_values(self) -> list[NDArray[np.float64]]:
-        """Return what each tree says of a pair, by cell."""
+        """Return the value of each cell of each tree, before aggregation."""
         return [tree.llr if self.aggregation == "llr" else tree.mean_ranks for tree in self.trees_]
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
@@ -341,11 +373,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             return mean_values(*leaf_values, pairs)
         values, scores = self._cell_values(), np.empty(pairs.n_pairs)
         for rows in iter_blocks(pairs.n_pairs):
-            said = np.zeros((len(self.trees_), len(scores[rows])))
+            by_tree = np.zeros((len(self.trees_), len(scores[rows])))
             part = self.trees_[0].pair_map.complete(pairs.take(rows))
-            for tree, of_cells, row in zip(self.trees_, values, said, strict=True):
+            for tree, of_cells, row in zip(self.trees_, values, by_tree, strict=True):
                 tree.add_values(part, of_cells, row)
-            scores[rows] = np.median(said, axis=0)
+            scores[rows] = np.median(by_tree, axis=0)
         return scores
 
     def _max_score(self) -> float:
@@ -363,12 +395,15 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             check_integer("refill_budget", self.refill_budget, 2)
         if self.refill and self.aggregation != "llr":
             raise ValueError(
-                f"refill=True adds evidence, but aggregation={self.aggregation!r} gives ranks; set aggregation='llr'."
+                f"refill=True adds log-likelihood ratios, but aggregation={self.aggregation!r} uses ranks; "
+                "set aggregation='llr'."
             )
         if self.oob_score and not self.bootstrap:
-            raise ValueError("oob_score=True needs bags; set bootstrap=True.")
+            raise ValueError("oob_score=True requires bootstrap samples; set bootstrap=True.")
         if self.max_samples is not None and not self.bootstrap:
-            raise ValueError(f"max_samples={self.max_samples!r} needs bags; set bootstrap=True, or max_samples=None.")
+            raise ValueError(
+                f"max_samples={self.max_samples!r} requires bootstrap samples; set bootstrap=True, or max_samples=None."
+            )
 
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
@@ -376,18 +411,18 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def _bags(
         self, samples: NDArray[Any], source: PairSource, groups: ArrayLike | None, pairs: ArrayLike | None
     ) -> tuple[NDArray[np.int64] | None, int | None]:
-        """Return the unit of each sample (None: given pairs are drawn themselves) and how many are drawn for a bag."""
-        classes = self.bag == "classes"
+        """Return the unit of each sample (None if given pairs are drawn themselves) and the number of draws per bag."""
+        by_class = self.bag == "classes"
         units: NDArray[np.int64] | None = None
-        # Otherwise given pairs are drawn themselves: it need not be known which of their samples are the same.
-        if groups is not None or source.labels is not None or classes or self.oob_score:
-            why = "bag='classes'" if classes else "oob_score=True"
-            units = self._units(samples, source, groups, pairs, whole_classes=classes, why=why)
+        # Otherwise given pairs are drawn themselves, which does not require the identity of their samples.
+        if groups is not None or source.labels is not None or by_class or self.oob_score:
+            reason = "bag='classes'" if by_class else "oob_score=True"
+            units = self._units(samples, source, groups, pairs, by_class=by_class, reason=reason)
         n_units = source.n_observations if units is None else 1 + int(units.max())
         return units, n_to_draw("max_samples", self.max_samples, n_units) if self.bootstrap else None
 
     def _evaluate(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> None:
-        """Curves and threshold of the grown forest."""
+        """Compute the ROC curves and the threshold of the grown forest."""
         rng = np.random.default_rng(0)
         index = source.subsample(TRAINING_SAMPLE, rng)
         self._training_roc = roc_curve(self._scorer(samples)(index.first, index.second), index.same)
@@ -397,7 +432,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
 
     def _out_of_bag_roc(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> Roc:
-        """Curve of pairs scored by the trees that saw neither unit of them."""
+        """Return the ROC curve of pairs scored by the trees for which they are out of bag."""
         rng = np.random.default_rng(1)
         index = source.subsample(OOB_PAIRS, rng)
         bags, values = [task.in_bag(source) for task in tasks], self._cell_values()
@@ -406,26 +441,26 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         scores = np.full(len(index), np.nan)
         for rows in iter_blocks(len(index)):
             pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
-            said = out_of_bag_values(self.trees_, values, bags, pairs)
-            parts = [said[stage] for stage in stages]
+            by_tree = out_of_bag_values(self.trees_, values, bags, pairs)
+            parts = [by_tree[stage] for stage in stages]
             left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
             scores[rows.start + left_out] = np.sum([average(part[:, left_out], axis=0) for part in parts], axis=0)
         known = ~np.isnan(scores)
         if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
             raise ValueError(
-                f"oob_score=True: with n_estimators={self.n_estimators} no tree left out a pair of each kind; grow more trees, "
-                "or draw smaller bags (max_samples)."
+                f"oob_score=True: with n_estimators={self.n_estimators} too few pairs are out of bag to have both same "
+                "and different ones; increase n_estimators, or decrease max_samples."
             )
         return roc_curve(scores[known], index.same[known])
 
 
 def iter_blocks(n: int) -> Iterator[slice]:
-    """Blocks of a range, so small that the rows of a block of pairs stay in cache while all trees look at them."""
+    """Return the blocks of a range, small enough for the rows of a block of pairs to stay in cache for all trees."""
     return (slice(start, min(start + SMALL_BLOCK, n)) for start in range(0, n, SMALL_BLOCK))
 
 
 def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: SamplePairs) -> NDArray[np.float64]:
-    """Mean over trees of the values of the terminal cells of each pair."""
+    """Return the mean over trees of the value of the terminal cell of each pair."""
     total = np.zeros(pairs.n_pairs)
     for rows in iter_blocks(pairs.n_pairs):
         part = trees[0].pair_map.complete(pairs.take(rows))

@@ -1,4 +1,4 @@
-"""GaussianSimilarity: how much likelier two points are if they share a class, when everything is Gaussian."""
+"""GaussianSimilarity: the log-likelihood ratio of same against different in the two-covariance model."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from simtree.representation._base import filled_in_blocks
 
 Matrix = NDArray[np.float64]
 
-# Pairs of labelled points that covariances are computed from.
+# Maximum number of pairs of labelled samples that covariances are computed from.
 N_PAIRS = 200_000
-# Share of the training points within reach. Those farther out are pulled back: Gaussian tails are too light for them.
+# Share of the training samples within reach. Samples farther out are moved to it: Gaussian tails are too light for them.
 WITHIN_REACH = 0.95
-# What is added to the variance of a feature within classes, as a share of its whole variance: it may be constant within them.
+# Ridge on the within-class variance of a feature, relative to its total variance: features may be constant within classes.
 MIN_VARIANCE_SHARE = 1e-9
-# Ratios of variances are not greater than this, with that share and any number of features there can be.
+# Upper bound of variance ratios, which follows from that ridge for any possible number of features.
 MAX_RATIO = 1e15
-# Points are not farther from their mean than this.
+# Upper bound of the distance of a sample from the mean, per feature.
 MAX_DISTANCE = 1e300
 TINY = np.finfo(np.float64).tiny
 
 
 class TwoCovarianceModel(NamedTuple):
-    """Directions along which everything is independent, and what is between classes in each.
+    """Independent directions of the two-covariance model, and the ratio of variances in each.
 
-    ``matrix`` makes points, less their ``mean``, have variance 1 in each direction; ``ratios`` are the variances between
-    classes over those within them, greatest first; ``reach`` is how far from the mean a point can be.
+    ``matrix`` maps samples minus ``mean`` to directions with variance 1; ``ratios`` are the ratios of between-class to
+    within-class variance, in decreasing order; ``reach`` is the maximum distance from the mean.
     """
 
     mean: NDArray[np.float64]
@@ -52,29 +52,29 @@ class TwoCovarianceModel(NamedTuple):
 
     @property
     def correlations(self) -> NDArray[np.float64]:
-        """Of two points of one class, along each direction."""
+        """Correlation of two samples of one class, along each direction."""
         return self.ratios / (1.0 + self.ratios)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """r / (1 - r²) for the correlations r."""
+        """Weights r / (1 - r²) for the correlations r."""
         return self.ratios * (1.0 + self.ratios) / (1.0 + 2.0 * self.ratios)
 
     @property
     def constant(self) -> float:
-        """The log-likelihood ratio of two points at the mean: -½ Σ log(1 - r²)."""
+        """Log-likelihood ratio of two samples at the mean: -½ Σ log(1 - r²)."""
         return float(np.log1p(self.ratios).sum() - 0.5 * np.log1p(2.0 * self.ratios).sum())
 
     @property
     def max_llr(self) -> float:
-        """No pair has a higher ratio."""
+        """Upper bound of the log-likelihood ratio of a pair."""
         return self.constant + self.reach**2 * float((self.ratios / (1.0 + 2.0 * self.ratios)).max())
 
-    def placed(self, samples: NDArray[Any]) -> Matrix:
-        """Some points along the directions, within reach; finite wherever the points are."""
+    def project(self, samples: NDArray[Any]) -> Matrix:
+        """Return samples along the directions, moved within reach; finite for all finite samples."""
         with np.errstate(over="ignore"):
             difference = np.clip(samples - self.mean, -MAX_DISTANCE, MAX_DISTANCE)
-        # Lengths are kept apart from directions, whose squares neither overflow nor vanish.
+        # Lengths are kept separate from directions, so that squares neither overflow nor underflow.
         size = np.abs(difference).max(axis=1, keepdims=True)
         found, length = np.empty((len(samples), len(self.ratios))), np.empty((len(samples), 1))
         fill_products(difference / np.maximum(size, TINY), self.matrix, found)
@@ -85,45 +85,45 @@ class TwoCovarianceModel(NamedTuple):
             found *= np.minimum(size * largest, self.reach / np.sqrt(np.maximum(length, TINY)))
         return found
 
-    def sides(self, samples: NDArray[Any], n_jobs: int | None) -> Matrix:
-        """What each point brings into the ratio: vectors a whose products count, and -½ Σ r a² in the last column."""
+    def sample_terms(self, samples: NDArray[Any], n_jobs: int | None) -> Matrix:
+        """Return the terms of each sample in the ratio: a vector a for the inner product, and -½ Σ r a² as last column."""
         roots, halves = np.sqrt(self.weights), (-0.5 * self.weights * self.correlations)[:, None]
 
         def fill(rows: slice, out: Matrix) -> None:
-            placed, own = self.placed(samples[rows]), np.empty((len(out), 1))
-            fill_products(placed * placed, halves, own)
-            out[:, :-1] = placed * roots
+            projected, own = self.project(samples[rows]), np.empty((len(out), 1))
+            fill_products(projected * projected, halves, own)
+            out[:, :-1] = projected * roots
             out[:, -1] = own[:, 0]
 
         return filled_in_blocks(len(samples), len(self.ratios) + 1, fill, n_jobs)
 
 
 def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: float) -> TwoCovarianceModel:
-    """The law of points that are a class's centre and a deviation from it, both Gaussian, from pairs of both kinds.
+    """Fit the two-covariance model to pairs: a sample is a Gaussian class centre plus a Gaussian deviation.
 
-    Differences of same pairs have twice the covariance within classes, those of different pairs twice the sum of that and the
-    one between classes. Rows that are in no pair have no part in it.
+    Differences of same pairs have twice the within-class covariance, those of different pairs twice the sum of the
+    within-class and between-class covariances. Rows that occur in no pair are ignored.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> centres = 2.0 * rng.normal(size=(1000, 1))
-    >>> points = np.concatenate([centres, centres]) + rng.normal(size=(2000, 1))
+    >>> samples = np.concatenate([centres, centres]) + rng.normal(size=(2000, 1))
     >>> i = np.arange(1000, dtype=np.int32)
     >>> pairs = IndexPairs(np.tile(i, 2), np.append(i + 1000, np.roll(i, 1)), np.repeat([True, False], 1000))
-    >>> fit_two_covariance(points, pairs, 0.0).ratios.round(1)
+    >>> fit_two_covariance(samples, pairs, 0.0).ratios.round(1)
     array([4.1])
     """
-    of_both, numbers = occurring(samples, np.concatenate([pairs.first, pairs.second]))
+    used, numbers = occurring(samples, np.concatenate([pairs.first, pairs.second]))
     first, second = np.split(numbers, 2)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = of_both.mean(axis=0, dtype=np.float64)
-        centred = of_both - mean
-        units = np.abs(centred).max(axis=0)
-    if not units.max() <= MAX_DISTANCE:
+        mean = used.mean(axis=0, dtype=np.float64)
+        centred = used - mean
+        scale = np.abs(centred).max(axis=0)
+    if not scale.max() <= MAX_DISTANCE:
         raise ValueError(f"X has features that differ by more than {MAX_DISTANCE:g}; divide them by a large number first.")
-    units[units == 0.0] = 1.0
-    centred /= units
+    scale[scale == 0.0] = 1.0
+    centred /= scale
     scaled = SamplePairs(centred, centred, first, second)
     features = np.arange(samples.shape[1])
     within = 0.5 * difference_scatter(scaled.take(pairs.same), features)
@@ -131,56 +131,62 @@ def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: floa
     variances = np.maximum(np.diag(within), np.diag(total))
     ridge = MIN_VARIANCE_SHARE * np.where(variances > 0.0, variances, 1.0)
     ratios, vectors = eigh(_shrunk(total - within, shrinkage), _shrunk(within, shrinkage) + np.diag(ridge))
-    # Where classes do not differ nothing is learned of a pair; one direction is kept, so that there is a model.
+    # Directions in which classes do not differ are uninformative; keep at least one so that there is a model.
     kept = max(int(np.count_nonzero(ratios > 0.0)), 1)
     ratios, vectors = np.clip(ratios[::-1][:kept], 0.0, MAX_RATIO), signed(vectors[:, ::-1][:, :kept])
-    matrix = np.ascontiguousarray(vectors / np.sqrt(1.0 + ratios) / units[:, None])
+    matrix = np.ascontiguousarray(vectors / np.sqrt(1.0 + ratios) / scale[:, None])
     model = TwoCovarianceModel(mean, matrix, np.ascontiguousarray(ratios), MAX_DISTANCE)
-    lengths = np.linalg.norm(model.placed(of_both), axis=1)
+    lengths = np.linalg.norm(model.project(used), axis=1)
     return model._replace(reach=float(np.quantile(lengths, WITHIN_REACH)))
 
 
 def _shrunk(covariance: Matrix, shrinkage: float) -> Matrix:
-    """The covariance with what is beside its diagonal made smaller."""
+    """Return the covariance with its off-diagonal entries shrunk towards zero."""
     return (1.0 - shrinkage) * covariance + shrinkage * np.diag(np.diag(covariance))
 
 
 @register(MODEL)
 class GaussianSimilarity(RepresentedMixin, Similarity):
-    """The log-likelihood ratio of same against different, if classes and what varies inside them are Gaussian.
+    """The log-likelihood ratio of same against different pairs in a Gaussian model of classes.
 
-    Also known as probabilistic linear discriminant analysis, joint Bayes or the two-covariance model. It is quadratic,
-    is fitted at once, and serves people who were not seen in training: alone where they are few, beside forests in a
-    `VotingSimilarity` where it errs on other pairs than they do. Features should look Gaussian:
-    ``representation=MarginalQuantiles()`` sees to it. Their units do not matter.
+    A sample is modelled as the sum of a Gaussian class centre and a Gaussian deviation. The model is known as probabilistic
+    linear discriminant analysis (PLDA), joint Bayes or the two-covariance model. The score is quadratic, fitting has a closed
+    form, and it generalises to unseen identities. Use it on its own if there are few identities, or combine it with forests
+    in a `VotingSimilarity`, because they make different errors. Features should be roughly Gaussian, which
+    ``representation=MarginalQuantiles()`` helps to achieve; their scale does not matter.
 
     Parameters
     ----------
     shrinkage : float, default=0.2
-        From 0 to 1: by which share covariances between different features are reduced. More if there are few classes for the
-        number of features.
+        Shrinkage of the covariances between features towards zero, from 0 (none) to 1. Increase it if there are few classes
+        relative to the number of features.
     representation : transformer, optional
-        What is done to the points first, as in `SimilarityForest`.
+        Transformer applied to the samples first, see `SimilarityTree`.
     preprocessor : array-like or callable, optional
-        As in `SimilarityTree`.
+        Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers; see `SimilarityTree`.
     n_jobs : int or None, default=None
-        Threads for scoring.
+        Number of parallel jobs for scoring. It does not affect the result.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_directions,)
-        Of two points of one class, along each direction, greatest first.
+        Correlation of two samples of one class along each direction of the model, in decreasing order.
     representation_ : transformer or None
         The fitted representation.
     threshold_ : float
-        Until it is set, maximises TPR - FPR on the training pairs.
+        Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs;
+        choose it on held-out data with `calibrate_threshold`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had string column names.
 
     Notes
     -----
-    Along a direction in which points have variance 1, and two points s and t of one class the correlation r, the ratio is
-    ``(r s t - r² (s² + t²) / 2) / (1 - r²) - log(1 - r²) / 2``; directions are independent, and their ratios are added. A
-    score of 0 says that both cases are as likely. Points farther from the mean than 95 % of the training points count as if
-    they were as far as these.
+    Along a direction in which samples have variance 1 and two samples s and t of one class have correlation r, the
+    log-likelihood ratio is ``(r s t - r² (s² + t²) / 2) / (1 - r²) - log(1 - r²) / 2``. Directions are independent, so their
+    ratios are added. A score of 0 means that a pair is equally likely under both hypotheses. Samples farther from the mean
+    than 95 % of the training samples are moved to that distance.
 
     Examples
     --------
@@ -208,28 +214,35 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
-        """Compute covariances from pairs, of labelled points from at most 200,000, and find a threshold.
+        """Fit the model and the threshold; labelled samples are used through at most 200,000 sampled pairs.
 
         Parameters
         ----------
-        X, y, pairs, never_pair
-            As in `SimilarityTree.fit`.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
             represented = self._fit_representation(samples, source)
             index = source.sample(N_PAIRS, np.random.default_rng(0))
-            self._take(fit_two_covariance(represented, index, float(self.shrinkage)))
-            self.threshold_ = youden_threshold(self._roc_of(self._model.sides(represented, self.n_jobs), source))
+            self._set_model(fit_two_covariance(represented, index, float(self.shrinkage)))
+            self.threshold_ = youden_threshold(self._roc_of(self._model.sample_terms(represented, self.n_jobs), source))
         return self
 
-    def _take(self, model: TwoCovarianceModel) -> None:
-        """Use a model from now on."""
+    def _set_model(self, model: TwoCovarianceModel) -> None:
+        """Set the fitted model and the attributes that follow from it."""
         self._model = model
         self.correlations_ = model.correlations
         self._products = CoordinateSet(("dot",), len(model.ratios))
@@ -252,19 +265,19 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
         matrix = fields.moderate("matrix", (n_features, None))
         ratios = fields.array("ratios", "float64", matrix.shape[1:], low=0.0, high=MAX_RATIO)
         if not len(ratios) or (np.diff(ratios) > 0.0).any():
-            raise fields.fail("ratios", "must be numbers from the largest to the smallest")
+            raise fields.fail("ratios", "must be in decreasing order")
         reach = fields.number("reach", 0.0, MAX_MODERATE)
-        self._take(TwoCovarianceModel(fields.moderate("mean", (n_features,)), matrix, ratios, reach))
+        self._set_model(TwoCovarianceModel(fields.moderate("mean", (n_features,)), matrix, ratios, reach))
 
     def _summary(self) -> dict[str, Any]:
         return {"correlations": self.correlations_.tolist()}
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return self._model.sides(self._represent(samples), self.n_jobs)
+        return self._model.sample_terms(self._represent(samples), self.n_jobs)
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         own = pairs.A[pairs.first, -1] + pairs.B[pairs.second, -1]
-        # The sum may be greater by rounding; distances must not be negative.
+        # Rounding may exceed the bound, but distances must not be negative.
         ratios = self._products.complete(pairs).whole[:, 0] + own + self._model.constant
         return np.asarray(np.minimum(ratios, self._model.max_llr))
 

@@ -1,4 +1,4 @@
-"""`load`: a model file back to a fitted model."""
+"""`load`: read a fitted model from a model file."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from simtree.models._persistence import model_from_state
 
 
 def load(path: str | os.PathLike[str]) -> Similarity:
-    """Read a model that `save` wrote.
+    """Read a model written by the `save` method of an estimator.
 
-    A file is data: nothing in it is run, and what is not as it must be is refused. The model scores as the saved one did, bit
-    for bit on the same machine.
+    A model file contains data only: nothing in it is executed, and its contents are validated. On the same machine the scores
+    of the loaded model are identical to those of the saved one, bit for bit.
 
     Parameters
     ----------
-    path : str or path
-        The file.
+    path : str or path-like
+        Path of the model file.
 
     Returns
     -------
     SimilarityTree, SimilarityForest, GaussianSimilarity, DistanceSimilarity, VotingSimilarity or AutoSimilarity
+        The fitted model.
 
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged, or was written by a newer simtree.
+        If the file is not a model file, is corrupt, or was written by a newer version of simtree.
 
     Examples
     --------
     >>> import tempfile, simtree
     >>> model = simtree.DistanceSimilarity(metric="euclidean").fit([[0.0], [0.5], [3.0], [4.0]], [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(f"{folder}/plain.simtree")
-    ...     simtree.load(f"{folder}/plain.simtree")
+    ...     model.save(f"{folder}/baseline.simtree")
+    ...     simtree.load(f"{folder}/baseline.simtree")
     DistanceSimilarity(metric='euclidean')
     """
     model: Similarity = model_from_state(read_document(Path(path)))

@@ -1,4 +1,4 @@
-"""Models as data: what a model file and `to_dict` hold of a fitted similarity, written and read side by side."""
+"""Models as data: the state of a fitted similarity in a model file and in `to_dict`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from simtree.pairs._coordinates import MAX_FEATURES
 
 
 class PersistenceMixin:
-    """Save a fitted similarity, and make it again from the checked fields of a file."""
+    """Methods of a similarity to save it, and to restore it from the checked fields of a model file."""
 
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -38,14 +38,15 @@ class PersistenceMixin:
     calibration_: Calibration
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file of data, never code; `simtree.load` reads it. The file is written whole or not at all.
+        """Save the model to a file, which `simtree.load` reads.
 
-        No training point is in it: a ``preprocessor`` is left out, as are callbacks, and a generator as ``random_state``.
+        The file contains data, never code, and is written atomically. It does not contain training samples: a
+        ``preprocessor`` is not saved, nor are callbacks or a ``RandomState`` instance given as ``random_state``.
 
         Parameters
         ----------
-        path : str or path
-            By custom with the ending ``.simtree``.
+        path : str or path-like
+            Path of the file, conventionally with the extension ``.simtree``.
 
         Examples
         --------
@@ -63,9 +64,14 @@ class PersistenceMixin:
         write_document(Path(path), self._get_state())
 
     def to_dict(self) -> dict[str, Any]:
-        """The model for people and other programs: parameters, threshold and rules as words and numbers, ready for JSON.
+        """Return a summary of the model as JSON-serialisable values: parameters, threshold and rules.
 
-        It is not what `save` writes, and cannot be loaded.
+        It is meant for people and other programs. Use `save` for a file that can be loaded.
+
+        Returns
+        -------
+        dict
+            Nested dict of strings, numbers, lists and None.
         """
         check_is_fitted(self)
         return {
@@ -77,11 +83,11 @@ class PersistenceMixin:
         }
 
     def _get_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the model."""
+        """Return the state of the model for a model file."""
         if not is_registered(self, MODEL):
             raise TypeError(
-                f"{type(self).__name__} is a class of your own and cannot be saved: a model file holds data, never code, and "
-                "knows models of simtree only."
+                f"{type(self).__name__} is not a class of simtree and cannot be saved: a model file holds data, never code; "
+                "save a model of simtree instead."
             )
         self._check_parameters()
         return {
@@ -94,7 +100,7 @@ class PersistenceMixin:
 
     @classmethod
     def _from_state(cls, fields: Fields) -> Any:
-        """Return the fitted model of a model file; every number is checked before it is used."""
+        """Return the fitted model read from a model file; all values are validated before they are used."""
         model = estimator_from_state(fields, cls, **cls._given_parameters(fields.part("fitted")))
         check_parameters(fields, model)
         model.n_features_in_ = fields.integer("n_features_in", 1, MAX_FEATURES)
@@ -108,13 +114,13 @@ class PersistenceMixin:
         if fields.has("threshold_report"):
             model.threshold_report_ = ThresholdReport._from_state(fields.part("threshold_report"))
             if model.threshold_report_.threshold != model.threshold_:
-                raise fields.fail("threshold", "must be that of its report")
+                raise fields.fail("threshold", "must equal the threshold of its report")
         if fields.has("calibration"):
             model.calibration_ = Calibration._from_state(fields.part("calibration"))
         return model
 
     def _common_state(self) -> dict[str, Any]:
-        """Return what is written of every model, for files and for people."""
+        """Return the state common to all models, for model files and `to_dict`."""
         names = getattr(self, "feature_names_in_", None)
         return {
             "n_features_in": self.n_features_in_,
@@ -125,27 +131,27 @@ class PersistenceMixin:
 
     @classmethod
     def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
-        """Return parameters that are not written as such because they follow from what was learned."""
+        """Return parameters that are not written themselves because they follow from the fitted state."""
         return {}
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise if a parameter is not what it must be."""
+        """Raise an error if a parameter is invalid."""
 
     @abstractmethod
     def _get_fitted_state(self) -> dict[str, Any]:
-        """Return what a model file holds of what was learned."""
+        """Return the fitted state for a model file."""
 
     @abstractmethod
     def _set_fitted_state(self, fields: Fields) -> None:
-        """Read what was learned; parameters, features and their number are there already."""
+        """Restore the fitted state from a model file; parameters, feature names and their number are already set."""
 
     def _summary(self) -> dict[str, Any]:
-        """Return what people may want to know of what was learned."""
+        """Return the fitted state for `to_dict`."""
         return {}
 
 
 def model_from_state(fields: Fields, known: tuple[str, ...] | None = None) -> Any:
-    """Return the model of checked fields, one of some classes if these are given."""
+    """Return the model read from checked fields; its class must be in ``known``, if given."""
     name = fields.word("class", known_names(MODEL) if known is None else known)
     return get_class(MODEL, name)._from_state(fields)

@@ -1,4 +1,4 @@
-"""A scikit-learn Pipeline that ends in a similarity, as one model."""
+"""Conversion of a scikit-learn Pipeline that ends in a similarity to one model."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from simtree.models._represented import RepresentedMixin
 
 
 def from_pipeline(pipeline: Pipeline) -> Similarity:
-    """Return the similarity at the end of a Pipeline, with the steps before it as its ``representation``.
+    """Convert a Pipeline that ends in a similarity to that similarity, with the other steps as its ``representation``.
 
-    A Pipeline has no `pair_score`, cannot be saved to a model file and cannot be evaluated; the model that is returned can.
-    It is fitted if the Pipeline is, and then scores pairs as the Pipeline's last step scores transformed samples. A model
-    file can hold it if its steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler,
-    MaxAbsScaler, RobustScaler or PCA.
+    A Pipeline has no `pair_score`, and cannot be evaluated or saved to a model file; the returned model can. It is fitted if
+    the Pipeline is, and then scores pairs as the last step of the Pipeline scores transformed samples. It can be saved if the
+    steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or PCA.
 
     Parameters
     ----------
     pipeline : sklearn.pipeline.Pipeline
-        Transformers, and last a similarity that has the parameter ``representation``. It is not changed.
+        Transformers followed by a similarity that has the parameter ``representation``. It is not modified.
 
     Returns
     -------
     Similarity
-        A model of the same class and parameters as the last step.
+        A model with the class and parameters of the last step.
 
     Examples
     --------
@@ -49,10 +48,10 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
         raise TypeError(f"pipeline ends in {last!r}, which is not a similarity; put one such as SimilarityForest() last.")
     steps = [(name, step) for name, step in pipeline.steps[:-1] if step is not None and step != "passthrough"]
     if not steps:
-        return _copied(last)
+        return _copy(last)
     if not isinstance(last, RepresentedMixin):
         raise TypeError(
-            f"{type(last).__name__} has no parameter representation; give the transformers to its members, or end the Pipeline "
+            f"{type(last).__name__} has no parameter representation; pass the transformers to its members, or end the Pipeline "
             "in a SimilarityForest, SimilarityTree, GaussianSimilarity or DistanceSimilarity."
         )
     model: Any = clone(last)
@@ -72,14 +71,14 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
 
 
 def _joined(steps: list[tuple[str, Any]], representation: Any) -> Any:
-    """Return transformers and then a representation (None: none) as one transformer."""
+    """Return transformers, followed by a representation unless it is None, as one transformer."""
     if representation is not None:
         steps = [*steps, ("representation", representation)]
     return steps[0][1] if len(steps) == 1 else Pipeline(steps)
 
 
-def _copied(model: Similarity) -> Similarity:
-    """Return a similarity of its own with the same parameters and state."""
+def _copy(model: Similarity) -> Similarity:
+    """Return an independent copy with the same parameters and state."""
     copy: Similarity = clone(model)
     copy.__dict__.update({name: value for name, value in vars(model).items() if name not in model.get_params(deep=False)})
     return copy

@@ -1,4 +1,4 @@
-"""How a similarity fits, applies and saves its representation."""
+"""Mixin of similarities that have a representation."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from simtree.representation._applied import (
 
 
 class RepresentedMixin:
-    """A similarity of represented samples: ``representation`` is fitted once and applied once per sample in every method."""
+    """Methods to fit, apply and save ``representation``, which is applied once per sample in every method."""
 
     representation: Any
     representation_: Any
     n_features_in_: int
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
-        """Fit the representation; return the training samples as it represents them."""
+        """Fit the representation; return the transformed training samples."""
         self.representation_, represented = fit_representation(self.representation, samples, source)
         return represented
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return samples as the fitted representation gives them; no samples stay none, which transformers refuse."""
+        """Return samples transformed by the fitted representation; an empty input is not passed to the transformer."""
         return samples if self.representation_ is None or not len(samples) else represent(self.representation_, samples)
 
     def _get_representation_state(self) -> dict[str, Any] | None:
-        """Return what a model file holds of the representation."""
+        """Return the state of the representation for a model file."""
         return representation_state(self.representation_)
 
     def _set_representation_state(self, fields: Fields) -> int:
-        """Read the representation, if there is one; return how many features represented samples have."""
+        """Restore the representation from a model file, if any; return the number of features after it."""
         if not fields.has("representation"):
             self.representation_ = None
             return self.n_features_in_

@@ -1,8 +1,8 @@
-"""The rows of a gallery that are most alike to each of some queries: 1:N search.
+"""Gallery (1:N) search: the rows of a gallery that are most similar to each query.
 
-The gallery is looked at in parts, by several threads if wanted. `TopK` keeps the best rows found so far; which part comes
-first changes what has to be computed, never the result. Where the score is a mean of cell values of trees with axis regions,
-`BoundedSearch` leaves most of the work undone (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair.
+The gallery is searched in parts, possibly by several threads. `TopK` keeps the best rows found so far; the order of the parts
+affects the amount of work, never the result. If the score is a mean of cell values of trees with axis regions, `BoundedSearch`
+skips most of the work by upper bounds (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from simtree._kernels.route import Nodes
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._rank_tree import RankTree
 
-# Pairs of a query and a row that are scored at one time.
+# Number of pairs of a query and a row scored at a time by brute force.
 SCAN_PAIRS = 1 << 18
-# Fewer pairs than this are scored sooner than a shortcut is prepared.
-FEW_PAIRS = 1 << 12
-# Bytes of the codes of a part of the gallery, and of what waits for a group of queries, in a shortcut.
+# With fewer pairs, brute force is faster than preparing a bounded search.
+MIN_BOUNDED_PAIRS = 1 << 12
+# Memory of the codes of a part of the gallery, and of the pending rows of a batch of queries, in a bounded search.
 PART_BYTES = 1 << 25
-GROUP_BYTES = 1 << 26
-# What a test must gain to be asked in the first step of a shortcut and in the second: by how much of the whole range of values
-# it lowers the bound of a pair, on average over a sample of the pairs.
-PRICES = (2e-3, 1.2e-4)
-# One pair of so many is in the sample, but at least and at most so many.
-SAMPLE_SHARE, SAMPLE_SIZES = 200, (250, 2000)
-# Rows that the grid of codes is made from.
+BATCH_BYTES = 1 << 26
+# Minimum gain of a test to be evaluated in the first and second step of a bounded search: the mean decrease of the upper bound
+# over sampled pairs, relative to the range of values.
+MIN_GAINS = (2e-3, 1.2e-4)
+# One in this many pairs is sampled, within these limits.
+SAMPLE_EVERY, SAMPLE_SIZES = 200, (250, 2000)
+# Number of rows that the grid of codes is computed from.
 GRID_ROWS = 500
 
 PairScore = Callable[[SamplePairs], NDArray[np.float64]]
@@ -43,28 +43,28 @@ Values = NDArray[np.float64]
 
 
 class Part(NamedTuple):
-    """Some queries and some rows of the gallery: what one thread does at a time."""
+    """Some queries and some rows of the gallery: one unit of work for a thread."""
 
     queries: slice
     rows: slice
 
 
 class TopK:
-    """The k best rows found so far for each query: a higher score first, among equals the smaller row number.
+    """The k best rows found so far for each query, by decreasing score; ties by increasing row index.
 
     Parameters
     ----------
     n_queries, k : int
-        How many queries, and how many rows of each are kept.
+        Number of queries, and number of rows kept per query.
     min_score : float
         Rows with a lower score are not kept.
 
     Attributes
     ----------
     scores, rows : ndarrays of shape (n_queries, k)
-        Best first; -inf and -1 where nothing was found.
+        Best first; -inf and -1 for missing rows.
     needed : ndarray of shape (n_queries,)
-        A row with a lower score cannot be among the k best. Never falls.
+        Score below which a row cannot be among the k best. Never decreases.
 
     Examples
     --------
@@ -82,11 +82,11 @@ class TopK:
 
     @property
     def k(self) -> int:
-        """How many rows are kept for a query."""
+        """Number of rows kept per query."""
         return int(self.rows.shape[1])
 
     def offer(self, query: int, scores: NDArray[np.float64], rows: NDArray[np.integer[Any]]) -> None:
-        """Keep the best of what was kept and of these rows."""
+        """Update the best rows of a query with these rows."""
         with self._lock:
             good = scores >= self.needed[query]
             if not good.any():
@@ -104,42 +104,52 @@ class TopK:
 def plan_search(
     queries: NDArray[Any],
     gallery: NDArray[Any],
-    number: int,
+    offset: int,
     score: PairScore,
-    mean: tuple[list[RankTree], list[Values]] | None,
+    leaf_values: tuple[list[RankTree], list[Values]] | None,
     best: TopK,
     n_threads: int,
 ) -> tuple[Callable[[Part], None], list[Part]]:
-    """What to do, and the parts to do it for, in any order, until ``best`` holds the best rows.
+    """Return a search function and the parts to call it on, in any order, to collect the best rows in ``best``.
 
     Parameters
     ----------
     queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
-        What is looked for, and where.
-    number : int
-        The number that ``best`` knows row 0 of the gallery by.
+        Prepared samples to search for, and to search in.
+    offset : int
+        Index of row 0 of the gallery in ``best``.
     score : callable
-        Gives the scores of pairs.
-    mean : tuple of trees and of the values of their cells, or None
-        What the score is the mean of, if it is.
+        Function that returns the scores of pairs.
+    leaf_values : tuple of trees and their cell values, or None
+        Trees and values whose mean is the score, if it is of this form.
     best : TopK
-        Where the result is put.
+        Receives the result.
     n_threads : int
-        How many parts at least, if it can be.
+        Minimum number of parts, if possible.
+
+    Returns
+    -------
+    search : callable
+        Function of a part.
+    parts : list of Part
+        Parts that cover all queries and rows.
     """
     n_pairs = len(queries) * len(gallery)
-    plain = mean is None or n_pairs < FEW_PAIRS or any(tree.regions for tree in mean[0])
-    search = BruteForceSearch(score) if mean is None or plain else BoundedSearch(*mean, queries, gallery)
+    search: BruteForceSearch | BoundedSearch
+    if leaf_values is None or n_pairs < MIN_BOUNDED_PAIRS or any(tree.regions for tree in leaf_values[0]):
+        search = BruteForceSearch(score)
+    else:
+        search = BoundedSearch(*leaf_values, queries, gallery)
 
     def work(part: Part) -> None:
-        search(queries, gallery, part, number, best)
+        search(queries, gallery, part, offset, best)
 
     n_queries, n_rows = search.sizes(len(queries))
-    n_groups = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
-    n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_groups), len(gallery)))
-    groups, parts = _pieces(len(queries), n_groups), _pieces(len(gallery), n_parts)
-    # All queries look at one part before the next: what they found there tells what they need elsewhere.
-    return work, [Part(group, rows) for rows in parts for group in groups]
+    n_batches = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
+    n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_batches), len(gallery)))
+    batches, parts = _chunks(len(queries), n_batches), _chunks(len(gallery), n_parts)
+    # All queries search one part before the next: scores found there raise the bar for the other parts.
+    return work, [Part(batch, rows) for rows in parts for batch in batches]
 
 
 @dataclass(frozen=True)
@@ -149,46 +159,46 @@ class BruteForceSearch:
     Parameters
     ----------
     score : callable
-        Gives the scores of pairs.
+        Function that returns the scores of pairs.
     """
 
     score: PairScore
 
     def sizes(self, n_queries: int) -> tuple[int, int]:
-        """Most queries and rows of a part: their pairs fit a block."""
+        """Return the maximum number of queries and rows of a part, whose pairs fit in one block."""
         return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: TopK) -> None:
-        """Offer all rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, offset: int, best: TopK) -> None:
+        """Update ``best`` with all rows of a part; row 0 of the gallery has the index ``offset`` in it."""
         numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
         rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
         pairs = SamplePairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
         for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
-            best.offer(query, scores, number + rows.astype(np.int64))
+            best.offer(query, scores, offset + rows.astype(np.int64))
 
 
 class BoundedSearch:
-    """Search where the score is the mean over trees of the value of the cell, and all regions are axis regions.
+    """Search by upper bounds, if the score is the mean of cell values of trees with axis regions only.
 
     Parameters
     ----------
     trees, values : lists
-        The trees, and the values of their cells.
+        The trees and their cell values.
     queries, gallery : ndarrays of shape (n_queries, n_features) and (n_rows, n_features)
-        What will be looked for, and where.
+        Prepared samples to search for, and to search in.
 
     Attributes
     ----------
     work : ndarray of two ints
-        How many tests were asked of rows by their codes, and how many trees rows were walked down.
+        Number of tests evaluated on the codes of rows, and number of trees that rows were routed through.
     """
 
     def __init__(self, trees: list[RankTree], values: list[Values], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
         widest = max(float(np.ptp(of_cells)) for of_cells in values)
         step = widest / kernels.TOP if widest > 0.0 else 1.0
         base = np.array([of_cells.max() - kernels.TOP * step for of_cells in values])
-        greatest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
-        self.levels = Levels(base, step, margin=1e-9 * greatest)
+        largest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
+        self.levels = Levels(base, step, margin=1e-9 * largest)
         self.trees = _joined(trees, values)
         answers = _answers(self.trees, queries, gallery)
         self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
@@ -198,12 +208,12 @@ class BoundedSearch:
         self._lock = Lock()
 
     def sizes(self, n_queries: int) -> tuple[int, int]:
-        """Most queries and rows of a part."""
-        waiting = 2 * kernels.STRIDE * (self.n_columns + len(self.trees.root))
-        return max(1, min(128, GROUP_BYTES // waiting)), max(kernels.WIDTH, PART_BYTES // self.n_columns)
+        """Return the maximum number of queries and rows of a part."""
+        pending = 2 * kernels.STRIDE * (self.n_columns + len(self.trees.root))
+        return max(1, min(128, BATCH_BYTES // pending)), max(kernels.WIDTH, PART_BYTES // self.n_columns)
 
-    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, number: int, best: TopK) -> None:
-        """Offer the best rows of a part; ``best`` knows row 0 of the gallery by ``number``."""
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, offset: int, best: TopK) -> None:
+        """Update ``best`` with the best rows of a part; row 0 of the gallery has the index ``offset`` in it."""
         needed = best.needed[part.queries].copy()
         found = TopK(len(needed), best.k, -np.inf)
         work = np.zeros_like(self.work)
@@ -223,19 +233,19 @@ class BoundedSearch:
             work,
         )
         for query, (scores, rows) in enumerate(zip(found.scores, found.rows, strict=True), part.queries.start):
-            best.offer(query, scores[rows >= 0], number + rows[rows >= 0])
+            best.offer(query, scores[rows >= 0], offset + rows[rows >= 0])
         with self._lock:
             self.work += work
 
 
-def _pieces(n: int, n_pieces: int) -> list[slice]:
-    """A range in pieces of about equal size."""
-    ends = np.linspace(0, n, n_pieces + 1).astype(int).tolist()
+def _chunks(n: int, n_chunks: int) -> list[slice]:
+    """Return the slices of a range in chunks of about equal size."""
+    ends = np.linspace(0, n, n_chunks + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
-    """A grid for the codes of a gallery, from some of its rows: others may lie beyond it, and get the first or last code."""
+    """Return a grid for the codes of a gallery, from some of its rows; values beyond it get the first or last code."""
     some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
     pairs = SamplePairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
     columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
@@ -248,8 +258,8 @@ def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any])
 
 
 def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[np.int64]:
-    """How many pairs of a sample go from each node to the one (row 0) and to the other (row 1) of its successors."""
-    n = int(np.clip(len(queries) * len(gallery) // SAMPLE_SHARE, *SAMPLE_SIZES))
+    """Return the number of sampled pairs that go from each node to its first (row 0) and second (row 1) successor."""
+    n = int(np.clip(len(queries) * len(gallery) // SAMPLE_EVERY, *SAMPLE_SIZES))
     counts = np.zeros((2, len(trees.nodes.kind)), dtype=np.int64)
     numbers = np.arange(n)
     kernels.count_answers(queries, gallery, numbers % len(queries), numbers * len(gallery) // n, trees, *counts)
@@ -257,7 +267,7 @@ def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDAr
 
 
 def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers: NDArray[np.int64]) -> tuple[FirstTests, int]:
-    """The tests of each tree that are worth their price in each step, and the number of slots they need."""
+    """Return the tests of each tree with sufficient gain in each step, and the number of slots they need."""
     nodes, n_cells = trees.nodes, len(trees.values)
     reachable = np.empty(len(nodes.kind))
     kernels.fill_reachable(nodes, trees.values, reachable)
@@ -265,14 +275,14 @@ def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers
     level_of_nodes = _levels(reachable, levels, [len(tree.nodes.kind) for tree in separate])
     ends = np.cumsum([0, *(len(tree.nodes.kind) for tree in separate)])
     n_pairs = int(answers[:, 0].sum()) if len(nodes.kind) else 0
-    # Codes of the whole pair come behind those of the columns of points.
+    # Codes of pairwise coordinates follow those of the columns of samples.
     column = nodes.feature + np.where(nodes.kind == WHOLE, separate[0].pair_map.n_columns, 0).astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = []
     starts, n_slots, n_before = [], 0, 0
-    for price in PRICES:
+    for min_gain in MIN_GAINS:
         asked = np.empty(len(nodes.kind), dtype=np.bool_)
-        kernels.choose_tests(trees, reachable, *answers, price * kernels.TOP * levels.step * n_pairs, asked)
-        # For a successor s, at n_cells + s: the number of the test, or -1 - level of a cell or of a node that is not asked.
+        kernels.choose_tests(trees, reachable, *answers, min_gain * kernels.TOP * levels.step * n_pairs, asked)
+        # For a successor s, at n_cells + s: the number of the test, or -1 - level of a cell or of a node that is not evaluated.
         target = -1 - np.concatenate([level_of_cells[::-1], level_of_nodes])
         target[n_cells:][asked] = np.arange(np.count_nonzero(asked))
         if_le, if_gt = target[n_cells + nodes.if_le[asked]], target[n_cells + nodes.if_gt[asked]]
@@ -286,18 +296,18 @@ def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers
 
 
 def _levels(values: Values, levels: Levels, sizes: list[int]) -> NDArray[np.int32]:
-    """The levels of values, so many of each tree, rounded up."""
+    """Return the levels of values, rounded up; ``sizes`` is the number of values of each tree."""
     above = (values - np.repeat(levels.base, sizes)) / levels.step
     return np.asarray(np.clip(np.ceil(above), 0, kernels.TOP), dtype=np.int32)
 
 
 def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
-    """All trees in one table."""
+    """Return all trees in one table."""
     first_node = np.cumsum([0, *(len(tree.nodes.kind) for tree in trees)])
     first_cell = np.cumsum([0, *(tree.n_cells for tree in trees)])
 
     def moved(tables: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-        """Successors with their new numbers: nodes after the nodes of former trees, cells after their cells."""
+        """Return the successors with their new numbers, after the nodes and cells of the preceding trees."""
         triples = zip(tables, first_node, first_cell, strict=False)
         return np.concatenate([np.where(table >= 0, table + node, table - cell) for table, node, cell in triples]).astype(
             np.int32

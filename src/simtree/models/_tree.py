@@ -34,12 +34,12 @@ from simtree.trees._explanation import Explanation, explain
 from simtree.trees._pruning import PruningPath, prune, pruning_path
 from simtree.trees._rank_tree import MAX_DEPTH, RankTree
 
-# Pairs that discriminant directions are computed from.
+# Maximum number of pairs that discriminant directions are computed from.
 DIRECTION_PAIRS = 100_000
 
 
 class TreeLearner(RepresentedMixin, Similarity):
-    """What the tree and the forest have in common: parameters of a tree, their checks, and names of features."""
+    """Base class of trees and forests: parameters of a tree, their checks, and feature names."""
 
     max_depth: int | str
     splitter: Splitter | str
@@ -64,7 +64,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         rng: np.random.Generator,
         directions: NDArray[np.float64] | None = None,
     ) -> GrowthParams:
-        """The checked parameters of a tree on these (represented) data; ``rng`` is for directions that are not known yet."""
+        """Return the checked growth parameters for represented samples; ``rng`` is used if ``directions`` are not given."""
         splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
         kinds = tuple(splitter.default_coordinates if self.coordinates is None else self.coordinates)
         n_features = samples.shape[1]
@@ -87,7 +87,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         )
 
     def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
-        """The directions of oblique coordinates."""
+        """Return the directions of oblique coordinates."""
         ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
         n_features = samples.shape[1]
         found = []
@@ -103,7 +103,20 @@ class TreeLearner(RepresentedMixin, Similarity):
         return np.concatenate(found)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the splitter as ``splitter__name``, also where a word stands for the splitter."""
+        """Set the parameters of this estimator.
+
+        Parameters of the splitter are set as ``splitter__name``, even if the splitter is given by name.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         if (
             isinstance(self.splitter, str)
             and "splitter" not in params
@@ -114,7 +127,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         return self
 
     def _default_splitter(self) -> Splitter:
-        """The splitter that a word stands for."""
+        """Return the splitter for a name."""
         return BY_NAME[check_choice("splitter", self.splitter, BY_NAME)]()
 
     def _check_parameters(self) -> None:
@@ -128,7 +141,7 @@ class TreeLearner(RepresentedMixin, Similarity):
             raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
         kinds = self.coordinates
         if kinds is not None and not (isinstance(kinds, list | tuple) and all(isinstance(kind, str) for kind in kinds)):
-            raise TypeError(f"coordinates={kinds!r} is not a list of words; give one, such as ['abs_diff', 'sum'].")
+            raise TypeError(f"coordinates={kinds!r} is not a list of strings; give one, such as ['abs_diff', 'sum'].")
         ways = [self.directions] if isinstance(self.directions, str) else self.directions
         if not isinstance(ways, list | tuple) or not ways or any(way not in WAYS for way in ways):
             raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
@@ -144,20 +157,25 @@ class TreeLearner(RepresentedMixin, Similarity):
             check_integer("max_bins", self.max_bins, 2, 256)
 
     def _depth(self, n: int) -> int:
-        """The depth as a number, for n points (or given pairs)."""
+        """Return the depth as an integer, for n samples (or given pairs)."""
         return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
 
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, *, feature_names: Sequence[str] | None = None) -> Explanation:
-        """What each feature added to the score of the pair (x, x2).
+        """Explain the score of the pair (x, x2) by the contribution of each feature.
 
-        Print it, or draw it with `simtree.plots.ExplanationDisplay`.
+        Print the explanation, or plot it with `simtree.plots.ExplanationDisplay`.
 
         Parameters
         ----------
         x, x2 : array-like of shape (n_features,)
-            The two points.
+            The two samples.
         feature_names : sequence of str, optional
-            Names of the features; by default those of the data frame that was fitted, or x0, x1, ...
+            Names of the features; by default those seen in `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        Explanation
+            Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
         samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=np.float64), None)
@@ -169,7 +187,7 @@ class TreeLearner(RepresentedMixin, Similarity):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the AUC gain of all splits; sums to one (all zero if no split was made)."""
+        """Share of each feature in the AUC gain of all splits; sums to one (all zero if there are no splits)."""
         check_is_fitted(self)
         gains = np.sum([tree.feature_gains() for tree in self._trees()], axis=0)
         total = gains.sum()
@@ -177,10 +195,10 @@ class TreeLearner(RepresentedMixin, Similarity):
 
     @abstractmethod
     def _trees(self) -> list[RankTree]:
-        """The grown trees."""
+        """Return the grown trees."""
 
     def _get_trees_state(self) -> dict[str, Any]:
-        """Return what a model file holds of the trees and of what comes before them."""
+        """Return the state of the representation and the trees for a model file."""
         return {
             "representation": self._get_representation_state(),
             "max_depth": self.max_depth_,
@@ -188,12 +206,12 @@ class TreeLearner(RepresentedMixin, Similarity):
         }
 
     def _set_trees_state(self, fields: Fields) -> list[RankTree]:
-        """Read the representation and the depth; return the trees."""
+        """Restore the representation and the depth from a model file; return the trees."""
         n_features = self._set_representation_state(fields)
         self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
         trees = RankTree._from_state(fields.part("trees"))
         if trees[0].pair_map.n_features != n_features:
-            raise fields.fail("trees", f"must be of samples with {n_features:,} features")
+            raise fields.fail("trees", f"must be for samples with {n_features:,} features")
         return trees
 
     def _units(
@@ -203,21 +221,21 @@ class TreeLearner(RepresentedMixin, Similarity):
         groups: ArrayLike | None,
         pairs: ArrayLike | None,
         *,
-        whole_classes: bool,
-        why: str,
+        by_class: bool,
+        reason: str,
     ) -> NDArray[np.int64]:
-        """What bags and folds are made of, as a number for each point; ``why`` names the parameter that needs it."""
+        """Return the unit of bags and folds of each sample, as an integer; ``reason`` is the parameter that needs it."""
         if groups is not None:
             return encode_groups(groups, len(samples))
         if source.labels is not None:
-            return source.labels if whole_classes else np.arange(len(samples))
-        if pairs is None or whole_classes:
-            rest = "." if whole_classes else ", or row numbers of X as pairs."
-            raise ValueError(f"{why} needs to know which points are the same: give groups{rest}")
+            return source.labels if by_class else np.arange(len(samples))
+        if pairs is None or by_class:
+            rest = "." if by_class else ", or give pairs as row indices of X."
+            raise ValueError(f"{reason} requires the identity of each sample of a pair; give groups{rest}")
         return np.arange(len(samples))
 
     def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
-        """Feature names as given, or as seen in fit; their number is checked."""
+        """Return the given feature names, or those seen in fit, after checking their number."""
         names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} names; X had {self.n_features_in_} features.")
@@ -230,80 +248,95 @@ class TreeLearner(RepresentedMixin, Similarity):
 
 @register(MODEL)
 class SimilarityTree(TreeLearner):
-    """A similarity of two points, learned as a ranking tree over pairs (the paper's Similarity TreeRank).
+    """A similarity learned as a ranking tree over pairs of samples (the Similarity TreeRank algorithm).
+
+    The tree recursively splits the space of pairs into a more and a less similar part such that the ROC curve of the score
+    is as high as possible. Its regions are symmetric: the order of the two samples of a pair does not matter.
 
     Parameters
     ----------
     max_depth : int or "sqrt_log", default=10
-        Depth of the tree, 1 to 52. ``"sqrt_log"`` is the rule of the paper's theorem: the square root of the logarithm of the
-        number of points (of pairs, if pairs are given), rounded, at least 1.
+        Maximum depth of the tree, from 1 to 52. ``"sqrt_log"`` is the rule of the paper's theorem: the square root of the
+        logarithm of the number of samples (or of given pairs), rounded, and at least 1.
     splitter : Splitter or {"cart", "cut", "cross", "linear", "oblique", "gaussian"}, default="cart"
-        LeafRank: how a cell is split.
+        How cells are split (the paper's LeafRank), see `simtree.splitters`.
     representation : transformer, optional
-        What is done to the points first: a scikit-learn transformer or a Pipeline of them, see `simtree.representation`. It is
-        fitted by its ``fit_transform`` and applied once to each point. One that needs labels needs labelled points.
+        Transformer or Pipeline of transformers applied to the samples first, see `simtree.representation`. It is fitted with
+        ``fit_transform`` and applied once per sample. A transformer that requires labels requires labelled samples.
     coordinates : sequence of str, optional
-        Kinds of symmetric coordinates, from `simtree.pairs.KINDS`: of each feature (``abs_diff``, ``sum``, ``min``, ``max``,
-        ``product``), of the whole pair (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By default what the
-        splitter wants, mostly ``["abs_diff", "sum"]``.
+        Kinds of symmetric coordinates of a pair, from `simtree.pairs.KINDS`: per feature (``abs_diff``, ``sum``, ``min``,
+        ``max``, ``product``), of the pair as a whole (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By
+        default those of the splitter, usually ``["abs_diff", "sum"]``.
     directions : {"random", "discriminant"} or a list of them, default="random"
-        The directions w of ``oblique`` coordinates |w·(x - x')| and w·(x + x').
+        Directions w of the ``oblique`` coordinates |w·(x - x')| and w·(x + x').
     n_directions : int or None, default=None
-        How many directions of each sort; None is one less than there are features for random ones, which together with
-        ``abs_diff`` makes the coordinates complete, and at most 40 for discriminant ones.
+        Number of directions of each type. By default the number of features minus one for random directions, which together
+        with ``abs_diff`` and ``sum`` determine a pair completely, and at most 40 for discriminant directions.
     n_pairs : int or None, default=100_000
-        How many pairs of labelled points are drawn (all, if there are fewer); None uses all pairs.
+        Number of pairs sampled from labelled samples (all pairs if there are fewer); None uses all pairs.
     positive_fraction : float or None, default=0.5
-        Share of same pairs among those drawn. None keeps the natural mix. Only the variance depends on it.
+        Share of same pairs among the sampled pairs; None keeps their natural proportion. It affects the variance of the
+        estimates, not what is estimated.
     same_weighting : {"pairs", "identities"}, default="pairs"
-        Same pairs uniform over pairs, or over classes, so that a class with many points does not make up most same pairs.
+        Whether same pairs are sampled uniformly over pairs, or uniformly over identities so that an identity with many
+        samples does not dominate.
     min_pairs_split : int, default=2
-        Least number of pairs of a cell that is split.
+        Minimum number of pairs in a cell to split it.
     min_pairs_leaf : int, default=1
-        Least number of pairs of a cell. A cut or a square is chosen among those that respect it; a split by another region is
-        not made if it does not.
+        Minimum number of pairs in each child of a split. The splitters ``"cut"``, ``"cross"`` and ``"gaussian"`` search among
+        splits that satisfy it; with other splitters a split that violates it is not made.
     focus_fpr : float or None, default=None
-        Cells that lie wholly to the right of this false positive rate are not split: all effort goes to the left of the curve.
+        Do not split cells that lie entirely above this false positive rate, to concentrate on the left of the ROC curve.
     max_features : int, float or None, default=None
-        How many features (float: which share) are drawn for each cell; None uses all.
+        Number of features (share of them if a float) drawn for each cell; None uses all.
     max_bins : int or None, default=255
-        Most bins of a coordinate, 2 to 256: exact where its distinct values fit, quantiles otherwise. None is always exact,
-        and slower.
+        Maximum number of bins per coordinate, from 2 to 256. Splits are exact if the distinct values fit the bins; otherwise
+        bins are quantiles. None always searches exactly, which is slower.
     prune : {None, "cv"}, default=None
-        ``"cv"`` merges cells again where that raises the AUC estimated by cross-validation.
+        ``"cv"`` prunes the tree with the penalty that maximises the cross-validated AUC.
     prune_penalty : float, default=0.0
-        AUC that a terminal cell must be worth, if ``prune`` is None; 0 keeps the whole tree.
+        Minimum AUC that each terminal cell must contribute, if ``prune`` is None; 0 keeps the full tree.
     cv : int, default=5
-        Number of folds of ``prune="cv"``. Folds are made of points, so that no fold shares a point with another.
+        Number of folds for ``prune="cv"``. Folds are made of samples, so that no sample is in two folds.
     open_set : bool, default=False
-        Make folds of whole classes: for data whose classes were never seen in training.
+        Whether to make folds of entire classes, to estimate the performance on unseen identities.
     preprocessor : array-like or callable, optional
-        As in metric-learn: points, or a function from identifiers to points, to which ``(n_pairs, 2)`` input refers.
+        Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers (as in metric-learn).
     n_jobs : int or None, default=None
-        Threads for scoring, and for binning and counting large cells in `fit`. The result does not depend on it.
+        Number of parallel jobs for scoring, and for binning and counting large cells in `fit`. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Seed of the drawn pairs and features.
+        Random seed for sampling pairs, features, directions and folds.
 
     Attributes
     ----------
     tree_ : RankTree
-        The grown tree.
+        The grown (and pruned) tree.
     max_depth_ : int
-        The depth that was meant, as a number.
+        Maximum depth as an integer.
     n_pairs_ : int
-        How many pairs the tree was grown on.
+        Number of training pairs.
     prune_penalty_ : float
-        The penalty that was used.
+        The pruning penalty that was used.
     threshold_ : float
-        Pairs with a score of at least this are predicted to be the same. Until it is set, it maximises TPR - FPR on the
-        training pairs, which is optimistic: set it from held-out data.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs,
+        which is optimistic; choose it on held-out data with `calibrate_threshold`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had string column names.
+
+    See Also
+    --------
+    SimilarityForest : An ensemble of trees, usually more accurate.
 
     Notes
     -----
-    A terminal cell that is the k-th most similar of depth j has the score ``2**max_depth_ * (1 - k / 2**j)``: an order, not a
-    probability.
+    The terminal cell with rank k (from 0, the most similar) at depth j has the score ``2**max_depth_ * (1 - k / 2**j)``.
+    Scores of a tree define an order; they are not probabilities.
+
+    References
+    ----------
+    S. Clémençon and R. Vogel, "On Tree-based Methods for Similarity Learning", 2019.
 
     Examples
     --------
@@ -373,26 +406,27 @@ class SimilarityTree(TreeLearner):
         groups: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
     ) -> Self:
-        """Learn from labelled points, or from pairs.
+        """Fit the tree on labelled samples, or on given pairs.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features), or (n_pairs, 2, n_features)
-            Points, or pairs of points; with a ``preprocessor`` also ``(n_pairs, 2)`` identifiers.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples; with a ``preprocessor`` also identifiers of shape ``(n_pairs, 2)``.
         y : array-like
-            For points the class of each; for pairs whether each is the same (bool, 0/1 or -1/+1).
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
         pairs : array-like of shape (n_pairs, 2), optional
-            Row numbers of X. Then ``y`` has an entry for each pair.
+            Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like, optional
-            What the points are points of, such as people: folds of ``prune="cv"`` then hold whole groups. One entry for each
-            row of X, or ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
-        never_pair : array-like of shape (n_points,), optional
-            For labelled points: those that share a value here never form a pair, such as points of one recording or of one
-            sitting, which are alike for reasons that tomorrow's pairs will not have.
+            Group of each sample, such as its identity; the folds of ``prune="cv"`` keep groups together. One entry per row
+            of X, or shape ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+        never_pair : array-like of shape (n_samples,), optional
+            Labelled samples that share a value here never form a pair. Use it for samples of the same recording or session,
+            which are similar for reasons that do not hold for future pairs.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
@@ -404,11 +438,11 @@ class SimilarityTree(TreeLearner):
             index = params.sample(source, rng)
             grown = params.grow(samples, index, rng, n_jobs=self.n_jobs)
             self.prune_penalty_ = float(self.prune_penalty)
-            self._whole_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
-            if self._whole_path is not None and self.prune == "cv":
-                units = self._units(samples, source, groups, pairs, whole_classes=self.open_set, why="prune='cv'")
+            self._full_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
+            if self._full_path is not None and self.prune == "cv":
+                units = self._units(samples, source, groups, pairs, by_class=self.open_set, reason="prune='cv'")
                 folds = fold_numbers(units, source, self.cv, rng)
-                self.prune_penalty_ = choose_penalty(params, samples, source, folds, self._whole_path, rng, n_jobs=self.n_jobs)
+                self.prune_penalty_ = choose_penalty(params, samples, source, folds, self._full_path, rng, n_jobs=self.n_jobs)
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown
             self.max_depth_ = params.max_depth
             self.n_pairs_ = len(index)
@@ -417,7 +451,7 @@ class SimilarityTree(TreeLearner):
 
     @property
     def roc_(self) -> Roc:
-        """ROC curve of the tree on its training pairs; its points are the paper's knots."""
+        """ROC curve on the training pairs; its points are the paper's knots."""
         check_is_fitted(self)
         return self.tree_.roc
 
@@ -428,28 +462,52 @@ class SimilarityTree(TreeLearner):
         return float(0.5 + 0.5 * self.tree_.cells.gain.sum())
 
     def cost_complexity_path(self) -> PruningPath:
-        """Penalties, training AUC and number of terminal cells of the nested subtrees of the tree as it was grown."""
+        """Return the pruning path of the tree as it was grown, before pruning.
+
+        Returns
+        -------
+        PruningPath
+            Penalty, training AUC and number of terminal cells of each nested subtree.
+        """
         check_is_fitted(self)
-        return pruning_path(self.tree_) if self._whole_path is None else self._whole_path
+        return pruning_path(self.tree_) if self._full_path is None else self._full_path
 
     def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
-        """The terminal cell of each pair, as a row number of ``tree_.cells``; takes what `pair_score` takes."""
+        """Return the terminal cell of each pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
+        X : array-like of shape (n_samples, n_features), optional
+            Samples that row indices refer to.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Indices into the arrays of ``tree_.cells``.
+        """
         check_is_fitted(self)
         samples, first, second = check_pairs(self, pairs, X)
         prepared = self._prepare(samples)
         return self.tree_.apply(SamplePairs(prepared, prepared, first, second))
 
     def export_text(self, *, feature_names: Sequence[str] | None = None, max_depth: int | None = None, digits: int = 3) -> str:
-        """The tree as rules: counts, FPR and TPR of each cell, and how it is split.
+        """Return the tree as text: the counts, FPR and TPR of each cell, and the rule that splits it.
 
         Parameters
         ----------
         feature_names : sequence of str, optional
-            Names of the features; by default those of the data frame the tree was fitted on, or x0, x1, ...
+            Names of the features; by default those seen in `fit`, or x0, x1, ...
         max_depth : int, optional
-            Cells of this depth are the last to be shown.
+            Depth of the deepest cells to show.
         digits : int, default=3
-            Significant digits.
+            Number of significant digits.
+
+        Returns
+        -------
+        str
+            One line per cell and rule.
         """
         check_is_fitted(self)
         names = self._names(feature_names)
@@ -462,7 +520,7 @@ class SimilarityTree(TreeLearner):
         check_integer("cv", self.cv, 2)
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        path = self._whole_path
+        path = self._full_path
         return {
             **self._get_trees_state(),
             "n_pairs": self.n_pairs_,
@@ -477,7 +535,7 @@ class SimilarityTree(TreeLearner):
             raise fields.fail("trees", "must be one tree of this max_depth")
         self.n_pairs_ = fields.integer("n_pairs", 1, MAX_COUNT)
         self.prune_penalty_ = fields.number("prune_penalty", 0.0, 1.0)
-        self._whole_path = PruningPath._from_state(fields.part("pruning_path")) if fields.has("pruning_path") else None
+        self._full_path = PruningPath._from_state(fields.part("pruning_path")) if fields.has("pruning_path") else None
 
     def _summary(self) -> dict[str, Any]:
         return {"tree": rules.to_dict(self.tree_, self._names(None))}
