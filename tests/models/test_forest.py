@@ -412,7 +412,7 @@ def test_refill_requires_labels_and_no_warm_start(blobs, data):
         forest.fit(**arguments)
     if data == "warm":
         before = forest.pairwise_score(X[:9])
-        with pytest.raises(ValueError, match="to go on with warm_start"):
+        with pytest.raises(ValueError, match="warm_start=False to refit"):
             forest.set_params(refill=False).fit(**arguments)
         np.testing.assert_array_equal(forest.pairwise_score(X[:9]), before)  # a parameter set later changes no fitted forest
 
