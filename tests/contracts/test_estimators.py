@@ -1,4 +1,4 @@
-"""What every similarity must do: the laws, the same answer by every way of asking, and clear refusals."""
+"""Contract of all similarities: invariants, consistent results of all methods, and clear errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fitted_representative(request, _fitted):
 
 @pytest.fixture(scope="module")
 def new_pairs():
-    """Pairs of points that were not seen in training."""
+    """Return pairs of samples that were not seen in training."""
     return np.random.default_rng(11).uniform(0, 4, (300, 2, 4))
 
 
@@ -80,7 +80,7 @@ def test_symmetric_bit_for_bit(fitted, new_pairs):
     np.testing.assert_array_equal(fitted.pair_score(new_pairs), fitted.pair_score(new_pairs[:, ::-1]))
 
 
-def test_a_file_changes_nothing_or_the_model_is_refused(fitted, new_pairs, tmp_path):
+def test_saving_changes_nothing_or_is_rejected(fitted, new_pairs, tmp_path):
     parts = fitted.get_params(deep=False)
     if isinstance(parts.get("splitter"), ClassifierSplitter) or isinstance(parts.get("representation"), FunctionTransformer):
         with pytest.raises(TypeError, match="never code"):
@@ -113,7 +113,7 @@ def test_pairwise_in_several_blocks_and_threads(fitted, rng, monkeypatch):
 
 
 def sorted_best(scores, k, min_score=-np.inf):
-    """All scores of each query sorted, a smaller row number first among equals; the best k of at least a score."""
+    """Return the best k of all sorted scores of each query, ties by row index, above a minimum score."""
     rows = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     best = np.take_along_axis(scores, rows, axis=1)
     lacking = ((0, 0), (0, max(0, k - scores.shape[1])))
@@ -123,7 +123,7 @@ def sorted_best(scores, k, min_score=-np.inf):
 
 @pytest.fixture(scope="module")
 def gallery():
-    """Rows of which many are equal to another one or differ in one feature only."""
+    """Return rows of which many are duplicates or differ in one feature only."""
     rng = np.random.default_rng(12)
     rows = np.round(rng.uniform(0, 4, (120, 4)) * 4) / 4
     rows[40:80] = rows[:40]
@@ -133,7 +133,7 @@ def gallery():
 
 @pytest.fixture(params=["scan", "shortcut"])
 def way(request, monkeypatch):
-    """Both ways to search, where there are two; the shortcut also where so few pairs would be scanned."""
+    """Run both search methods, if there are two; bounded search even for few pairs."""
     monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
 
 
@@ -200,7 +200,7 @@ def test_every_split_gains_and_children_partition_their_cell(fitted_tree):
     np.testing.assert_array_equal(cells.rank[cells.outside[internal]], 2 * cells.rank[internal] + 1)
 
 
-def test_swapping_points_of_training_pairs_changes_nothing(estimator, given_pairs, new_pairs):
+def test_swapping_samples_of_training_pairs_changes_nothing(estimator, given_pairs, new_pairs):
     pairs, same = given_pairs
     swapped = pairs.copy()
     swapped[::3] = swapped[::3, ::-1]
@@ -216,7 +216,7 @@ def test_relabelling_classes_changes_nothing(estimator, blobs, new_pairs):
 
 
 def test_adding_a_constant_to_a_feature_changes_nothing(estimator, blobs):
-    """The points are multiples of 1/64 and the constants are whole: exact in floating point.
+    """The samples are multiples of 1/64 and the constants are integers: exact in floating point.
 
     What is fitted to scaled numbers is only nearly the same.
     """
@@ -242,7 +242,7 @@ def test_same_seed_same_model(estimator, blobs, new_pairs):
 # One answer by every way of asking -------------------------------------------------------------------
 
 
-def test_pairs_as_arrays_and_as_row_numbers(estimator, blobs):
+def test_pairs_as_arrays_and_as_row_indices(estimator, blobs):
     X, y = blobs
     index = PairSampler(y).sample(500, np.random.default_rng(0))
     rows = np.column_stack([index.first, index.second])
@@ -283,7 +283,7 @@ def test_memory_layout_does_not_matter(estimator, blobs, new_pairs):
         )
 
 
-def test_distance_is_what_is_left_of_the_score(fitted, new_pairs):
+def test_distance_is_the_maximum_minus_the_score(fitted, new_pairs):
     scores = fitted.pair_score(new_pairs)
     np.testing.assert_array_equal(fitted.decision_function(new_pairs), scores)
     distances = fitted.pair_distance(new_pairs)
@@ -310,7 +310,7 @@ def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pai
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(9), np.full(4, np.nan), np.full(4, np.inf), np.zeros((2, 2))])
-def test_metric_refuses_what_is_not_a_point(fitted_representative, bad):
+def test_metric_rejects_invalid_samples(fitted_representative, bad):
     with pytest.raises(ValueError, match="give two samples of 4 finite numbers each"):
         fitted_representative.get_metric()(bad, bad)
 
@@ -407,7 +407,7 @@ def test_data_frames(representative, blobs, library):
             ask()
 
 
-def test_pairs_have_no_names_and_nobody_complains(estimator, blobs, new_pairs):
+def test_pairs_without_feature_names_do_not_warn(estimator, blobs, new_pairs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=list("abcd"))
     np.testing.assert_array_equal(

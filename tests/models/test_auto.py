@@ -47,7 +47,7 @@ def test_known_classes_are_learned(digits):
     assert chosen.best_estimator_.n_estimators == 6
 
 
-def test_the_loser_is_never_handed_over(round_people):
+def test_the_best_candidate_is_chosen(round_people):
     """Where a distance is all there is to know, it is chosen; what learns known classes is not even tried."""
     chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(*round_people)
     assert chosen.open_set_
@@ -55,7 +55,7 @@ def test_the_loser_is_never_handed_over(round_people):
     assert not {name for name, candidate in presets.CANDIDATES.items() if candidate.closed_set} & set(chosen.results_["name"])
 
 
-def test_open_folds_leave_whole_classes_out(round_people):
+def test_open_set_folds_leave_out_entire_classes(round_people):
     X, y = round_people
     for open_set in (True, False):
         automatic = AutoSimilarity(open_set=open_set)
@@ -69,7 +69,7 @@ def test_open_folds_leave_whole_classes_out(round_people):
             assert (len(shared) == 0) is open_set
 
 
-def test_same_seed_same_choice_and_scores_for_any_number_of_threads(digits):
+def test_same_seed_same_choice_and_scores_for_any_number_of_jobs(digits):
     X, y = digits
     first = AutoSimilarity(target_fpr=0.01, n_jobs=1, random_state=3).fit(X[:300], y[:300])
     again = clone(first).set_params(n_jobs=2).fit(X[:300], y[:300])
@@ -85,7 +85,7 @@ def test_budget_stops_the_search_but_the_simplest_is_always_tried(digits):
     assert chosen.best_name_ == "euclidean"
 
 
-def test_it_scores_as_what_was_chosen(digits):
+def test_scores_are_those_of_the_best_estimator(digits):
     X, y = digits
     frame = pd.DataFrame(X, columns=[f"p{j}" for j in range(64)])
     chosen = AutoSimilarity(target_fpr=0.01, random_state=0).fit(frame, y)
@@ -105,7 +105,7 @@ def test_rate_is_the_smallest_that_the_data_allow(round_people):
     assert chosen.fpr_ == 30 / 2808
 
 
-def test_many_points_are_compared_on_some(digits, monkeypatch):
+def test_many_samples_are_subsampled_for_the_comparison(digits, monkeypatch):
     monkeypatch.setattr(auto, "SEARCH_POINTS", 200)
     rng = np.random.default_rng(0)
     few_classes, many_classes = digits[1], np.repeat(np.arange(100), 9)
@@ -129,14 +129,14 @@ def test_bad_parameters(digits, parameters, sentence):
         AutoSimilarity(**parameters).fit(*digits)
 
 
-def test_pairs_and_too_few_classes_are_refused():
+def test_pairs_and_too_few_classes_are_rejected():
     with pytest.raises(ValueError, match="array of pairs"):
         AutoSimilarity().fit(np.zeros((4, 2, 3)), [1, 0, 1, 0])
     with pytest.raises(ValueError, match="open_set=True leaves out entire classes"):
         AutoSimilarity(open_set=True).fit(np.arange(12.0)[:, None], np.arange(12) % 3)
 
 
-def test_points_that_never_pair_are_kept_apart_everywhere(round_people, monkeypatch):
+def test_never_pair_is_respected_everywhere(round_people, monkeypatch):
     """In folds, in the candidates' own pairs, and in the last fit."""
     X, y = round_people
     sitting = np.tile([0, 0, 1, 1, 2, 2], 40)

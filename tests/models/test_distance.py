@@ -27,7 +27,7 @@ def test_scores_are_those_of_the_metric(blobs, metric, expected):
     assert indices[0, 0] == 0
 
 
-def test_threshold_maximises_tpr_less_fpr(blobs):
+def test_threshold_maximises_tpr_minus_fpr(blobs):
     X, y = blobs
     plain = DistanceSimilarity(metric="euclidean").fit(X, y)
     pairs = PairSampler(y).all_pairs()

@@ -1,4 +1,4 @@
-"""What SimilarityForest does beyond the contract."""
+"""Tests of SimilarityForest beyond the common contract."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_median_is_not_the_mean(blobs):
     assert not np.allclose(a, b)
 
 
-def test_a_forest_beats_its_trees_on_other_points(blobs):
+def test_a_forest_beats_its_trees_on_held_out_samples(blobs):
     X, y = blobs
     rng = np.random.default_rng(0)
     train = rng.random(len(X)) < 0.5
@@ -161,7 +161,7 @@ def test_progress(blobs, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_callbacks_of_scikit_learn_are_told(blobs):
+def test_scikit_learn_callbacks_are_called(blobs):
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
     told = []
 
@@ -200,7 +200,7 @@ def seen(monkeypatch):
     return pairs_of_trees
 
 
-def test_bags_are_sets_of_points_and_pairs_lie_within(blobs, seen):
+def test_bags_are_sets_of_samples_that_contain_all_pairs(blobs, seen):
     X, y = blobs
     forest = small(n_estimators=8).fit(X, y)
     sampler = PairSampler(y)
@@ -214,7 +214,7 @@ def test_bags_are_sets_of_points_and_pairs_lie_within(blobs, seen):
         np.testing.assert_array_equal(y[pairs.first] == y[pairs.second], pairs.same)
 
 
-def test_out_of_bag_scores_use_only_trees_that_saw_neither_point(blobs):
+def test_out_of_bag_scores_use_only_trees_that_saw_neither_sample(blobs):
     """Against the obvious loop: for each pair, average the trees whose bag holds none of its two units."""
     X, y = blobs
     forest = small(n_estimators=5).fit(X, y)
@@ -250,7 +250,7 @@ def people(seed, n_people, n_samples=20):
     return sample
 
 
-def test_out_of_bag_points_agree_with_held_out_points_and_classes_with_held_out_people(fewer_pairs):
+def test_out_of_bag_estimates_agree_with_held_out_samples_and_identities(fewer_pairs):
     """Means over four populations of forty people; strangers are two hundred others.
 
     A pair is scored by a seventh of the trees only, so an out-of-bag figure is a little low.
@@ -260,10 +260,10 @@ def test_out_of_bag_points_agree_with_held_out_points_and_classes_with_held_out_
         sample = people(seed, 40)
         X, y = sample()
         forest = {"n_estimators": 100, "max_depth": 7, "n_pairs": 2000, "oob_score": True, "random_state": 0, "n_jobs": 2}
-        by_points, by_classes = (SimilarityForest(bag=bag, **forest).fit(X, y) for bag in ("samples", "classes"))
+        by_samples, by_classes = (SimilarityForest(bag=bag, **forest).fit(X, y) for bag in ("samples", "classes"))
         strangers = people(seed + 50, 200)()
-        figures = by_points.oob_score_, by_points.score(*sample()), by_classes.oob_score_, by_classes.score(*strangers)
-        found.append((*figures, by_points.auc_))
+        figures = by_samples.oob_score_, by_samples.score(*sample()), by_classes.oob_score_, by_classes.score(*strangers)
+        found.append((*figures, by_samples.auc_))
     points, other_points, classes, strangers, training = np.mean(found, axis=0)
     assert points == pytest.approx(other_points, abs=0.02)
     assert classes == pytest.approx(strangers, abs=0.03)
@@ -325,7 +325,7 @@ def test_too_few_trees_for_out_of_bag():
         small(oob_score=True, n_estimators=1).fit(X, y)
 
 
-def test_a_bag_without_pairs_is_drawn_again_or_refused():
+def test_a_bag_without_pairs_is_redrawn_or_rejected():
     X, y = np.arange(6.0)[:, None], [0, 0, 1, 2, 3, 4]
     forest = small(n_estimators=3).fit(X, y)  # most bags lack the only same pair
     assert len(forest.trees_) == 3
@@ -374,7 +374,7 @@ def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs):
     assert all(same_tree(a, b) for a, b in zip(forest.trees_, again.trees_, strict=True))
 
 
-def test_bags_of_refilled_trees_are_found_again(seen):
+def test_bags_of_refilled_trees_are_reproduced(seen):
     """Bags of two draws of four classes, many of them drawn again: each tree's pairs lie in the bag found from its seed."""
     y = np.repeat(np.arange(4), 10)
     X = np.random.default_rng(0).normal(size=(40, 2))
@@ -387,7 +387,7 @@ def test_bags_of_refilled_trees_are_found_again(seen):
         assert inside[pairs.second].all()
 
 
-def test_a_bag_without_hard_pairs_of_a_kind_is_refused():
+def test_a_bag_without_same_or_different_hard_pairs_is_rejected():
     """Drawing another bag would be wrong: it could not be found again, and out-of-bag figures would be false."""
     y = np.repeat(np.arange(4), [3, 3, 12, 12])
     X = np.random.default_rng(0).normal(size=(30, 2)) + y[:, None]
@@ -399,7 +399,7 @@ def test_a_bag_without_hard_pairs_of_a_kind_is_refused():
 
 
 @pytest.mark.parametrize("data", ["pairs", "warm"])
-def test_refill_needs_labelled_points_and_one_go(blobs, data):
+def test_refill_requires_labels_and_no_warm_start(blobs, data):
     X, y = blobs
     if data == "pairs":
         drawn = PairSampler(y).sample(500, np.random.default_rng(0))
@@ -408,11 +408,11 @@ def test_refill_needs_labelled_points_and_one_go(blobs, data):
     else:
         arguments = {"X": X, "y": y}
         forest = small(refill=True, warm_start=True).fit(X, y).set_params(n_estimators=8)
-    with pytest.raises(ValueError, match="refill=True draws pairs of labelled points"):
+    with pytest.raises(ValueError, match="refill=True samples pairs of labelled samples"):
         forest.fit(**arguments)
     if data == "warm":
         before = forest.pairwise_score(X[:9])
-        with pytest.raises(ValueError, match="to go on with warm_start"):
+        with pytest.raises(ValueError, match="warm_start=False to refit"):
             forest.set_params(refill=False).fit(**arguments)
         np.testing.assert_array_equal(forest.pairwise_score(X[:9]), before)  # a parameter set later changes no fitted forest
 
@@ -463,7 +463,7 @@ def test_training_curve_and_threshold(blobs):
     assert small(oob_score=True, n_estimators=20).fit(X, y).oob_score_ < small(n_estimators=20).fit(X, y).auc_
 
 
-def test_a_bar_is_drawn_on_a_terminal(blobs):
+def test_a_progress_bar_is_shown_on_a_terminal(blobs):
     """With rich, on a pseudo-terminal: the bar is there, and says how many trees are done."""
     pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     pytest.importorskip("rich")
@@ -494,6 +494,6 @@ def test_warm_start_keeps_its_directions(blobs):
 
 
 @pytest.mark.parametrize("directions", ["steep", ["random", "steep"], [], 3])
-def test_unknown_directions_are_refused(blobs, directions):
+def test_unknown_directions_are_rejected(blobs, directions):
     with pytest.raises(ValueError, match="directions="):
         SimilarityForest(coordinates=["oblique"], directions=directions).fit(*blobs)

@@ -15,7 +15,7 @@ BETWEEN = np.array([[2.0, 0.0, 0.4], [0.0, 0.5, 0.1], [0.4, 0.1, 1.0]])
 
 
 def people(n_people, n_each, seed, within=WITHIN, between=BETWEEN):
-    """Points that follow the law that the model assumes."""
+    """Return samples that follow the assumed distribution."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(n_people), n_each)
     mean = np.arange(len(within))
@@ -24,7 +24,7 @@ def people(n_people, n_each, seed, within=WITHIN, between=BETWEEN):
 
 
 def true_ratio(a, b, mean, within, between):
-    """The log-likelihood ratio from the joint law of two points."""
+    """Return the log-likelihood ratio from the joint distribution of two samples."""
     total, nothing = within + between, np.zeros_like(between)
     joint = np.hstack([a, b])
     laws = [np.block([[total, cross], [cross.T, total]]) for cross in (between, nothing)]
@@ -37,7 +37,7 @@ def far_reaching(X, pairs, shrinkage):
     return gaussian.fit_two_covariance(X, pairs, shrinkage)._replace(reach=1e300)
 
 
-def test_law_gives_the_ratio_of_its_covariances():
+def test_ratio_is_that_of_the_covariances():
     X, y = people(40, 5, 0)
     pairs = PairSampler(y).all_pairs()
     difference = X[pairs.first] - X[pairs.second]
@@ -50,7 +50,7 @@ def test_law_gives_the_ratio_of_its_covariances():
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_learns_the_law_of_the_points():
+def test_recovers_the_distribution_of_the_samples():
     X, y = people(2000, 4, 1)
     model = GaussianSimilarity(shrinkage=0.0).fit(X, y)
     X, y = people(200, 4, 2)
@@ -79,14 +79,14 @@ def test_by_hand():
     assert sides[0, 0] * sides[2, 0] + sides[0, 1] + sides[2, 1] == pytest.approx(expected)
 
 
-def test_shrinkage_takes_from_what_is_beside_the_diagonal():
+def test_shrinkage_reduces_off_diagonal_entries():
     X, y = people(300, 4, 3)
     pairs = PairSampler(y).all_pairs()
     alone = gaussian.fit_two_covariance(X, pairs, 1.0)
     np.testing.assert_array_equal(np.count_nonzero(alone.matrix, axis=0), 1)
 
 
-def test_far_points_are_pulled_back_and_no_score_is_greater_than_the_greatest():
+def test_far_samples_are_moved_within_reach_and_scores_are_bounded():
     X, y = people(100, 4, 4)
     model = GaussianSimilarity().fit(X, y)
     lengths = np.linalg.norm(model._model._replace(reach=1e300).project(X), axis=1)
@@ -106,7 +106,7 @@ def test_far_points_are_pulled_back_and_no_score_is_greater_than_the_greatest():
     assert 0.0 <= distance < 1e-6 * model._max_score()
 
 
-def test_pairs_serve_as_well_as_labels():
+def test_pairs_and_labels_are_equivalent():
     X, y = people(60, 4, 5)
     pairs = PairSampler(y).all_pairs()
     rows = np.column_stack([pairs.first, pairs.second])
@@ -114,17 +114,17 @@ def test_pairs_serve_as_well_as_labels():
     assert np.corrcoef(labelled.pair_score(rows, X), paired.pair_score(rows, X))[0, 1] > 0.99
 
 
-def test_pairs_that_are_never_made_are_not_learned_from():
-    """Points of one sitting are alike in the second feature, which says nothing of the person."""
+def test_never_pair_excludes_pairs_from_fit():
+    """Samples of one session agree in the second feature, which is unrelated to the identity."""
     rng = np.random.default_rng(6)
     person, sitting = np.repeat(np.arange(80), 6), np.arange(480) // 3
     X = np.column_stack([rng.normal(size=80)[person] + 0.5 * rng.normal(size=480), 3.0 * rng.normal(size=160)[sitting]])
     blind, warned = GaussianSimilarity().fit(X, person), GaussianSimilarity().fit(X, person, never_pair=sitting)
-    # Same pairs of one sitting say that the second feature tells people apart; the others say that it does not.
+    # Same pairs of one session suggest that the second feature separates identities; the others show that it does not.
     assert (len(blind.correlations_), len(warned.correlations_)) == (2, 1)
 
 
-def test_units_of_features_do_not_matter():
+def test_scale_of_features_does_not_matter():
     X, y = people(40, 5, 9)
     expected = GaussianSimilarity().fit(X, y).pairwise_score(X)
     for units in ([1e-3, 1.0, 1e6], [1e-160, 1e-160, 1e-160], [1e150, 1e-150, 1.0]):
@@ -134,7 +134,7 @@ def test_units_of_features_do_not_matter():
         GaussianSimilarity().fit(X * 1e305, y)
 
 
-def test_rows_in_no_pair_have_no_part_in_the_law():
+def test_rows_in_no_pair_are_ignored():
     X, y = people(40, 5, 10)
     pairs = PairSampler(y).all_pairs()
     rows = np.column_stack([pairs.first, pairs.second])
@@ -166,7 +166,7 @@ def test_nothing_to_learn():
     assert model.score(X, y) > 0.9
 
 
-def test_quantiles_help_where_points_are_not_gaussian():
+def test_quantiles_help_if_features_are_not_gaussian():
     X, y = people(120, 5, 8)
     X = np.exp(X)
     learn = y < 80

@@ -1,4 +1,4 @@
-"""Models that were saved and loaded: the same in all they do, without training data, also from files of old versions."""
+"""Saved and loaded models behave identically, contain no training data, and files of old versions can be read."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_loaded_model_does_what_the_saved_one_does(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_fitted_attribute_comes_back(name, tmp_path):
+def test_every_fitted_attribute_is_restored(name, tmp_path):
     """But parameters that are tuples, which JSON does not know: they are lists."""
     model = fitted(name)
     loaded = through_a_file(model, tmp_path)
@@ -113,7 +113,7 @@ def test_every_fitted_attribute_comes_back(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_parameters_come_back_and_a_clone_learns_the_same(name, tmp_path):
+def test_parameters_are_restored_and_a_clone_fits_the_same(name, tmp_path):
     model = fitted(name)
     loaded = through_a_file(model, tmp_path)
     assert repr(loaded).replace("[", "(").replace("]", ")") == repr(model).replace("[", "(").replace("]", ")")
@@ -130,7 +130,7 @@ def test_a_loaded_model_is_saved_as_the_same_bytes(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_no_training_point_and_no_label_is_in_the_file(name, tmp_path):
+def test_no_training_sample_and_no_label_is_in_the_file(name, tmp_path):
     X, y = people(1)
     model = clone(MODELS[name]).fit(X, [f"person {label}" for label in y])
     model.save(tmp_path / "m.simtree")
@@ -142,7 +142,7 @@ def test_no_training_point_and_no_label_is_in_the_file(name, tmp_path):
             assert row[1:].tobytes() not in data
 
 
-def test_a_preprocessor_is_left_out(tmp_path):
+def test_a_preprocessor_is_not_saved(tmp_path):
     X, y = people(1)
     pairs = np.column_stack([np.arange(len(X) - 1), np.arange(1, len(X))])
     model = SimilarityTree(max_depth=2, preprocessor=X).fit(pairs, y[pairs[:, 0]] == y[pairs[:, 1]])
@@ -152,7 +152,7 @@ def test_a_preprocessor_is_left_out(tmp_path):
     assert X[3].tobytes() not in (tmp_path / "m.simtree").read_bytes()
 
 
-def test_a_random_generator_is_left_out(tmp_path):
+def test_a_random_generator_is_not_saved(tmp_path):
     model = SimilarityTree(max_depth=2, random_state=np.random.RandomState(0)).fit(*people(1))
     assert through_a_file(model, tmp_path).random_state is None
 
@@ -163,7 +163,7 @@ def test_threads_are_those_of_a_moderate_machine(n_jobs, loaded, tmp_path):
     assert through_a_file(model, tmp_path).n_jobs == loaded
 
 
-def test_names_of_features_come_back(tmp_path):
+def test_feature_names_are_restored(tmp_path):
     X, y = people(1)
     names = ["höhe", "width", "age"]
     loaded = through_a_file(SimilarityTree(max_depth=2).fit(pd.DataFrame(X, columns=names), y), tmp_path)
@@ -173,7 +173,7 @@ def test_names_of_features_come_back(tmp_path):
         loaded.pairwise_score(pd.DataFrame(X, columns=["a", "b", "c"]))
 
 
-def test_a_forest_grows_on_from_a_file(tmp_path):
+def test_a_loaded_forest_can_be_warm_started(tmp_path):
     X, y = people(1)
     forest = SimilarityForest(n_estimators=2, max_depth=3, n_pairs=200, warm_start=True, random_state=0).fit(X, y)
     loaded = through_a_file(forest, tmp_path)
@@ -222,7 +222,7 @@ def refused():
 
 
 @pytest.mark.parametrize("name", refused())
-def test_code_of_others_is_refused_and_no_file_is_left(name, tmp_path):
+def test_custom_classes_are_rejected_and_no_file_is_left(name, tmp_path):
     model = refused()[name].fit(*people(1))
     if name.endswith("renamed"):  # the parameter is known, what was learned is not
         model.set_params(**{"splitter": "cut"} if "opaque" in name else {"representation": None})
@@ -231,13 +231,13 @@ def test_code_of_others_is_refused_and_no_file_is_left(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parameters_that_fit_would_refuse_are_not_saved(tmp_path):
+def test_invalid_parameters_are_not_saved(tmp_path):
     model = SimilarityForest(n_estimators=1, max_depth=2, n_pairs=100).fit(*people(1)).set_params(aggregation="sum")
     with pytest.raises(ValueError, match="aggregation"):
         model.save(tmp_path / "m.simtree")
 
 
-def test_numbers_that_would_be_refused_are_not_saved(tmp_path):
+def test_invalid_numbers_are_not_saved(tmp_path):
     X, y = people(1)
     model = DistanceSimilarity(representation=KernelDiscriminant(n_landmarks=3, random_state=0)).fit(X * 1e80, y)
     with pytest.raises(ValueError, match="scale the samples"):
@@ -282,7 +282,7 @@ def test_files_of_all_versions_are_read(folder):
         assert model.threshold_report_.threshold == model.threshold_
 
 
-def test_a_file_from_before_the_first_release_is_refused():
+def test_a_file_from_before_the_first_release_is_rejected():
     with pytest.raises(
         ModelFileError, match=r"^version_1.simtree has file version 1, .* no longer reads .*: fit the model again"
     ):
@@ -321,7 +321,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_does_not_fit_together_is_refused(change, tmp_path):
+def test_inconsistent_fields_are_rejected(change, tmp_path):
     document = {**fitted("auto-forest")._get_state()}
     for name in ("fitted", "parameters", "calibration", "threshold_report"):
         document[name] = dict(document[name])
@@ -345,7 +345,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("change", LAWS)
-def test_a_law_that_is_none_is_refused(change, tmp_path):
+def test_invalid_gaussian_models_are_rejected(change, tmp_path):
     document = fitted("gaussian")._get_state()
     LAWS[change](document["fitted"])
     (tmp_path / "m.simtree").write_bytes(document_bytes(document))
@@ -354,7 +354,7 @@ def test_a_law_that_is_none_is_refused(change, tmp_path):
 
 
 @pytest.mark.parametrize("reach", [0.0, 1.0, 1e70])
-def test_a_law_of_the_greatest_numbers_has_finite_scores(reach, tmp_path):
+def test_gaussian_models_with_the_largest_numbers_have_finite_scores(reach, tmp_path):
     document = fitted("gaussian")._get_state()
     law = document["fitted"]
     law.update(mean=np.full_like(law["mean"], 1e70), matrix=np.full_like(law["matrix"], 1e70), reach=reach)

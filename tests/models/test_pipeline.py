@@ -61,7 +61,7 @@ def test_an_unfitted_pipeline_becomes_an_unfitted_model():
     np.testing.assert_array_equal(model.fit(X, y).pairwise_score(X), fitted.pairwise_score(X))
 
 
-def test_the_pipeline_is_left_alone_and_names_arrive():
+def test_the_pipeline_is_not_modified_and_names_are_kept():
     pandas = pytest.importorskip("pandas")
     X, y = people(1)
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
@@ -89,7 +89,7 @@ def test_without_transformers_it_is_the_similarity_itself():
         (make_pipeline(StandardScaler(), VotingSimilarity([("a", SimilarityTree())])), "has no parameter representation"),
     ],
 )
-def test_what_is_not_such_a_pipeline_is_refused(pipeline, message):
+def test_unsuitable_pipelines_are_rejected(pipeline, message):
     with pytest.raises(TypeError, match=message):
         simtree.from_pipeline(pipeline)
 

@@ -79,7 +79,7 @@ def test_tree_without_a_split():
     assert_same(tree.top_k(X[:2], gallery, 7), np.full((2, N_ROWS), 8.0), 7)
 
 
-def test_needed_never_falls_and_full_lists_raise_it():
+def test_needed_never_decreases_and_full_lists_raise_it():
     best = TopK(n_queries=1, k=2, min_score=0.0)
     best.offer(0, np.array([3.0, -1.0]), np.array([4, 5]))
     assert best.needed[0] == 0.0
@@ -90,14 +90,14 @@ def test_needed_never_falls_and_full_lists_raise_it():
 
 
 def run(forest, queries, gallery, k):
-    """What a shortcut finds, and how many tests and walks it takes a pair."""
+    """Return what a bounded search finds, and the number of tests and tree traversals per pair."""
     shortcut = BoundedSearch(*forest._leaf_values(), queries, gallery)
     best = TopK(len(queries), k, -np.inf)
     shortcut(queries, gallery, Part(slice(0, len(queries)), slice(0, len(gallery))), 0, best)
     return best, shortcut.work / (len(queries) * len(gallery))
 
 
-def test_dropping_saves_tests_and_walks_and_changes_nothing(people, forest):
+def test_bounds_save_work_and_change_nothing(people, forest):
     """Counted, not timed: for the ten best few rows are walked down a tree; if all rows are wanted, all are, down all trees."""
     X, _, gallery = people
     queries = X[::40]
@@ -125,7 +125,7 @@ def test_later_parts_need_less_work_than_the_first(people, forest):
     assert_same((best.scores, best.rows), forest.pairwise_score(queries, gallery), 10)
 
 
-def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, forest):
+def test_parts_cover_all_pairs_once_for_any_number_of_threads(people, forest):
     X, _, gallery = people
     for n_queries, n_threads in ((1, 1), (1, 3), (5, 2), (2, 4)):
         best = TopK(n_queries, 3, -np.inf)
@@ -139,7 +139,7 @@ def test_parts_cover_all_pairs_once_whatever_the_number_of_threads(people, fores
 
 
 def test_memory_beyond_the_gallery_is_bounded(forest):
-    """Sizes of parts, not of the process: codes of a part and rows that wait."""
+    """Sizes of parts, not of the process: codes of a part and pending rows."""
     shortcut = BoundedSearch(*forest._leaf_values(), np.zeros((1, 8)), np.ones((10, 8)))
     for n_columns in (1, 8, 128, 5000):
         shortcut.n_columns = n_columns

@@ -1,4 +1,4 @@
-"""What SimilarityTree does beyond the contract."""
+"""Tests of SimilarityTree beyond the common contract."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_bad_parameters(blobs, parameters, error, message):
         SimilarityTree(**parameters).fit(*blobs)
 
 
-def test_parameters_of_a_splitter_named_by_a_word_can_be_searched(blobs):
+def test_parameters_of_a_splitter_given_by_name_can_be_searched(blobs):
     search = GridSearchCV(SimilarityTree(n_pairs=500, random_state=0), {"splitter__max_depth": [1, 4]}, cv=3).fit(*blobs)
     assert search.best_estimator_.splitter.max_depth == search.best_params_["splitter__max_depth"]
     with pytest.raises(ValueError, match="splitter='oak' is unknown"):
@@ -97,7 +97,7 @@ def test_deepest_scores_do_not_collide():
     assert tree.auc_ == pytest.approx(tree.score(pairs, same))
 
 
-def test_natural_mix_without_same_pairs_is_refused():
+def test_natural_mix_without_same_pairs_is_rejected():
     """One same pair in 4,950: a handful of pairs in the natural mix holds none of it."""
     X, y = np.arange(100.0)[:, None], np.r_[0, 0, 1:99]
     with pytest.raises(
@@ -122,7 +122,7 @@ def test_only_the_shares_matter_not_the_mix(blobs):
 
 
 def test_weighting_by_identity_reaches_the_tree():
-    """A person with 60 samples, three with 2: by pairs nearly all same pairs are hers."""
+    """One identity with 60 samples, three with 2: uniformly over pairs, nearly all same pairs are of the first."""
     y = np.repeat(np.arange(4), [60, 2, 2, 2])
     X = np.random.default_rng(0).normal(size=(66, 2))
     kwargs = {"max_depth": 2, "n_pairs": 400, "random_state": 0}
@@ -131,7 +131,7 @@ def test_weighting_by_identity_reaches_the_tree():
     assert not np.array_equal(by_pairs.roc_.tpr, by_people.roc_.tpr)
 
 
-def test_score_of_many_points_draws_pairs(monkeypatch, blobs):
+def test_score_of_many_samples_samples_pairs(monkeypatch, blobs):
     X, y = blobs
     tree = SimilarityTree(max_depth=5, random_state=0).fit(X, y)
     exact = tree.score(X, y)
@@ -142,7 +142,7 @@ def test_score_of_many_points_draws_pairs(monkeypatch, blobs):
     assert drawn != exact
 
 
-def test_importances_of_a_classifier_are_not_known(blobs):
+def test_importances_of_a_classifier_are_not_available(blobs):
     from sklearn.tree import DecisionTreeClassifier
 
     tree = SimilarityTree(max_depth=2, splitter=ClassifierSplitter(DecisionTreeClassifier(max_depth=2)), random_state=0).fit(
@@ -167,7 +167,7 @@ def test_failed_refit_keeps_the_old_model(blobs):
 
 
 @pytest.mark.parametrize("splitter", ["cut", "cart", "oblique"])
-def test_one_tree_is_the_same_for_any_number_of_threads(blobs, splitter, monkeypatch):
+def test_one_tree_is_the_same_for_any_number_of_jobs(blobs, splitter, monkeypatch):
     """Codes are filled and large cells counted in threads."""
     one = SimilarityTree(
         max_depth=5, splitter=splitter, coordinates=["abs_diff", "sum", "cosine"], n_pairs=2000, random_state=0
@@ -175,7 +175,7 @@ def test_one_tree_is_the_same_for_any_number_of_threads(blobs, splitter, monkeyp
     one.fit(*blobs)
     counted = []
     monkeypatch.setattr("simtree.trees._binning.CHUNK", 300)
-    monkeypatch.setattr("simtree.trees._binning.MANY_UPDATES", 1000)
+    monkeypatch.setattr("simtree.trees._binning.MIN_PARALLEL_UPDATES", 1000)
     count = binning.TrainingPairs.count
     monkeypatch.setattr(binning.TrainingPairs, "count", lambda *given: counted.append(count(*given)) or counted[-1])
     many = clone(one).set_params(n_jobs=3).fit(*blobs)
@@ -186,7 +186,7 @@ def test_one_tree_is_the_same_for_any_number_of_threads(blobs, splitter, monkeyp
     np.testing.assert_array_equal(one.pairwise_score(blobs[0]), many.pairwise_score(blobs[0]))
 
 
-def test_points_that_never_pair_are_left_out_of_training(blobs):
+def test_never_pair_excludes_pairs_from_training(blobs):
     X, y = blobs
     sitting = np.arange(len(y)) % 7
     allowed = PairSampler(y, never_pair=sitting)
@@ -199,7 +199,7 @@ def test_points_that_never_pair_are_left_out_of_training(blobs):
         tree.fit(X, [True, False], pairs=[[0, 1], [0, 2]], never_pair=sitting)
 
 
-def test_row_numbers_without_their_points_say_what_is_missing(blobs):
+def test_row_indices_without_samples_raise_a_clear_error(blobs):
     tree = SimilarityTree(max_depth=2, random_state=0).fit(*blobs)
     with pytest.raises(ValueError, match=r"pairs has shape \(2, 2\); .* row numbers together with X"):
         tree.pair_score([[0, 1], [0, 50]])

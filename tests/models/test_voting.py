@@ -58,7 +58,7 @@ def test_pairs_and_preprocessors_reach_the_members(blobs):
     np.testing.assert_array_equal(by_rows.pair_score(rows, X), by_table.pair_score(rows))
 
 
-def test_a_member_that_knows_nothing_has_no_say(blobs):
+def test_a_constant_member_has_no_influence(blobs):
     X, y = blobs
     tree = SimilarityTree(max_depth=3, random_state=0)
     idle = SimilarityTree(max_depth=1, min_pairs_split=10**9, random_state=0)
@@ -84,6 +84,6 @@ def test_parameters_of_members_can_be_set():
         ([("a", DistanceSimilarity())], [0.0], ValueError, "must be 1 positive numbers"),
     ],
 )
-def test_bad_members_are_refused(blobs, estimators, weights, error, sentence):
+def test_invalid_members_are_rejected(blobs, estimators, weights, error, sentence):
     with pytest.raises(error, match=sentence):
         VotingSimilarity(estimators, weights=weights).fit(*blobs)

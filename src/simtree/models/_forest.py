@@ -234,7 +234,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             if (trees and (self.refill or self.refilled_)) or (self.refill and source.labels is None):
                 raise ValueError(
                     "refill=True samples pairs of labelled samples that are hard for the first trees; "
-                    "set refill=False to fit given pairs or to use warm_start=True."
+                    "set refill=False for given pairs, or warm_start=False to refit a refilled forest."
                 )
             if trees and self.representation is not None:
                 raise ValueError(

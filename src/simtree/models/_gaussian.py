@@ -108,10 +108,10 @@ def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: floa
     --------
     >>> rng = np.random.default_rng(0)
     >>> centres = 2.0 * rng.normal(size=(1000, 1))
-    >>> points = np.concatenate([centres, centres]) + rng.normal(size=(2000, 1))
+    >>> samples = np.concatenate([centres, centres]) + rng.normal(size=(2000, 1))
     >>> i = np.arange(1000, dtype=np.int32)
     >>> pairs = IndexPairs(np.tile(i, 2), np.append(i + 1000, np.roll(i, 1)), np.repeat([True, False], 1000))
-    >>> fit_two_covariance(points, pairs, 0.0).ratios.round(1)
+    >>> fit_two_covariance(samples, pairs, 0.0).ratios.round(1)
     array([4.1])
     """
     used, numbers = occurring(samples, np.concatenate([pairs.first, pairs.second]))
