@@ -63,9 +63,11 @@ class _Cost:
     score_per_pair: float
 
     def to_fit(self, n_trees: int, n_pairs: int) -> float:
+        """Return the seconds of a fit."""
         return self.fit + n_trees * n_pairs * self.fit_per_pair
 
     def to_score(self, n_trees: int, n_pairs: int) -> float:
+        """Return the seconds of scoring."""
         return self.score + n_trees * n_pairs * self.score_per_pair
 
 
