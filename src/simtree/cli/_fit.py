@@ -125,6 +125,8 @@ def fit(
         n_identities = len(np.unique(pairs.labels))
         counts = f"{counted(len(X), 'row')} with {counted(n_identities, 'value')}"
         what = f"{counts} of {label}, {counted(len(names), 'feature')}"
+        if model is Kind.auto:
+            say("Estimating the time: each candidate is tried on a few pairs ...")
         expected = expected_seconds(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
         start = time.perf_counter()

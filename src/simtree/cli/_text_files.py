@@ -99,9 +99,11 @@ class _Joined(io.RawIOBase):
         self.start, self.rest = start, rest
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer and return the number of bytes."""
         part = self.start[: len(buffer)] if self.start else self.rest.read(len(buffer))
         self.start = self.start[len(part) :]
         buffer[: len(part)] = part
@@ -115,18 +117,23 @@ class _Counted(io.RawIOBase):
         self.file, self.tell_position = file, tell_position
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position of the file."""
         return self.file.seek(offset, whence)
 
     def tell(self) -> int:
+        """Return the position in the file."""
         return self.file.tell()
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer and return the number of bytes."""
         part = self.file.read(len(buffer))
         buffer[: len(part)] = part
         self.tell_position(self.file.tell())
@@ -248,7 +255,7 @@ def line_of(path: Path, separator: str, row: int) -> int | None:
 
 
 def records(stream: BinaryIO, separator: str) -> Iterator[bytes]:
-    """Yield the rows of a text table as they are, with their ends; a cell in quotation marks may hold line breaks.
+    r"""Yield the rows of a text table as they are, with their ends; a cell in quotation marks may hold line breaks.
 
     Empty lines come with the row that follows.
 

@@ -63,9 +63,11 @@ class _Cost:
     score_per_pair: float
 
     def to_fit(self, n_trees: int, n_pairs: int) -> float:
+        """Return the seconds of a fit."""
         return self.fit + n_trees * n_pairs * self.fit_per_pair
 
     def to_score(self, n_trees: int, n_pairs: int) -> float:
+        """Return the seconds of scoring."""
         return self.score + n_trees * n_pairs * self.score_per_pair
 
 
@@ -103,8 +105,9 @@ def _cost(make: Callable[[presets.Size], Any], points: NDArray[Any], pairs: Pair
     if any(name.endswith("n_estimators") for name in model.get_params()):
         model = sized(TRIAL_PAIRS)
         taken = seconds(model)
-        growing = max(taken - fixed, 0.0) / (more - few) if more > few else taken / more
-        fixed = max(fixed - growing * few, 0.0)
+        # On a busy machine the larger trial may be the faster one: half of its time is then taken for that of its pairs.
+        growing = (taken - fixed) / (more - few) if more > few and taken > fixed else 0.5 * taken / more
+        fixed = max(taken - growing * more, 0.0)
     drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0))
     numbers = np.column_stack([drawn.first, drawn.second])
     # Points are checked and represented before the first pair is scored.
