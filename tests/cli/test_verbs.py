@@ -213,7 +213,7 @@ def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_pa
         ({"person": {5: None}}, FIT, "train.csv: column 'person', row 5 (line 7) is empty"),
         ({"person": "ann"}, FIT, "column 'person' has the single value 'ann'; different pairs need at least two"),
         ({"person": range(160)}, FIT, "column 'person' has a different value in each row"),
-        ({"sitting": 1}, [*FIT, "--never-pair", "sitting"], "column 'sitting': never_pair keeps two points of one class apart"),
+        ({"sitting": 1}, [*FIT, "--never-pair", "sitting"], "column 'sitting': never_pair allows no same pair"),
         ({}, [*FIT, "--features", "person"], "--features names 'person', which is not a feature"),
     ],
 )

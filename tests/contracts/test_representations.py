@@ -211,7 +211,7 @@ def test_unfitted(representation):
         (np.zeros((3, 2)), [1, 2, 3], "3 classes but no class has two rows"),
         (np.zeros((4, 2)), None, "requires y to be passed, but the target y is None; give the label of each sample"),
         (np.zeros((4, 2)), [1, 2, 1], "inconsistent numbers of samples"),
-        (np.zeros((4, 2)), [1, 2, 1, None], "y holds 1 missing labels"),
+        (np.zeros((4, 2)), [1, 2, 1, None], "y holds 1 missing label"),
         ([[0.0], [np.nan], [1.0], [1.0]], [1, 1, 2, 2], "contains NaN"),
     ],
 )

@@ -122,7 +122,7 @@ def test_point_pairs_may_come_from_two_matrices(rng):
 
 @pytest.mark.parametrize(("kinds", "directions"), [(["oblique"], None), (["sum"], np.eye(2)), (["oblique"], np.eye(3))])
 def test_directions_must_suit(kinds, directions):
-    with pytest.raises(ValueError, match=r"needs \(n_directions, 2\)"):
+    with pytest.raises(ValueError, match=r"requires \(n_directions, 2\)"):
         pair_features(np.zeros((1, 2, 2)), kinds, directions=directions)
 
 

@@ -144,7 +144,7 @@ def test_class_codes_go_by_first_appearance():
     ],
 )
 def test_missing_labels_are_no_class(y):
-    with pytest.raises(ValueError, match=r"y holds 1 missing labels \(None, NaN, NaT or NA\); leave out"):
+    with pytest.raises(ValueError, match=r"y holds 1 missing label \(None, NaN, NaT or NA\); leave out"):
         encode_labels(y)
 
 
@@ -226,7 +226,7 @@ def test_preprocessor_array_and_function(rng):
         look_up(keys, lambda ids: np.zeros(1))
     with pytest.raises(IndexError, match="row number 4"):
         look_up(keys, table[:4])
-    with pytest.raises(ValueError, match=r"preprocessor has shape \(\); give an \(n_points, n_features\) array"):
+    with pytest.raises(ValueError, match=r"preprocessor has shape \(\); give an \(n_samples, n_features\) array"):
         look_up(keys, 3)
 
 
@@ -236,7 +236,7 @@ def test_points_that_share_a_value_never_pair(points):
     y, sitting = zip(*points, strict=True)
     allowed = {(i, j): same for i, j, same in oracle.all_pairs(y) if sitting[i] != sitting[j]}
     if len(set(y)) < 2 or set(allowed.values()) != {True, False}:
-        with pytest.raises(ValueError, match=r"different pairs need|keeps two points of"):
+        with pytest.raises(ValueError, match=r"different pairs need|never_pair allows no"):
             PairSampler(y, never_pair=sitting)
         return
     sampler = PairSampler(y, never_pair=sitting)
@@ -289,10 +289,10 @@ def test_pairs_among_some_points_are_kept_apart_too():
 @pytest.mark.parametrize(
     ("never_pair", "message"),
     [
-        ([1, 2, 3], r"never_pair has shape \(3,\); give one value for each of the 4 points"),
-        ([1.0, 2.0, np.nan, 3.0], "never_pair holds 1 missing values; give each point a value"),
-        ([1, 1, 2, 2], "never_pair keeps two points of one class apart"),
-        ([1, 1, 1, 1], "never_pair keeps two points of one class apart"),
+        ([1, 2, 3], r"never_pair has shape \(3,\); give one value per sample, 4 in all"),
+        ([1.0, 2.0, np.nan, 3.0], "never_pair holds 1 missing value; give each sample a value"),
+        ([1, 1, 2, 2], "never_pair allows no same pair"),
+        ([1, 1, 1, 1], "never_pair allows no same pair"),
     ],
 )
 def test_bad_values_of_never_pair(never_pair, message):

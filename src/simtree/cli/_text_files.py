@@ -261,8 +261,8 @@ def records(stream: BinaryIO, separator: str) -> Iterator[bytes]:
 
     Examples
     --------
-    >>> list(records(io.BytesIO(b'a,b\\n\\n1,"x\\ny"\\n2,z'), ","))
-    [b'a,b\\n', b'\\n1,"x\\ny"\\n', b'2,z']
+    >>> list(records(io.BytesIO(b'a,b\n\n1,"x\ny"\n2,z'), ","))
+    [b'a,b\n', b'\n1,"x\ny"\n', b'2,z']
     """
     pending: list[bytes] = []
 

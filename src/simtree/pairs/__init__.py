@@ -1,4 +1,4 @@
-"""Pairs of samples: which ones are drawn, and the symmetric coordinates computed from them."""
+"""Pairs of samples: how they are sampled, and the symmetric coordinates computed from them."""
 
 from simtree.pairs._coordinates import KINDS, CoordinateSet, pair_features
 from simtree.pairs._sampling import IndexPairs, PairSampler

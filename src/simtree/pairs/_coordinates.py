@@ -1,11 +1,12 @@
-"""The catalogue of symmetric coordinates of a pair of points.
+"""Symmetric coordinates of a pair of samples.
 
-A coordinate is a number computed from a pair that does not change when its two points change places. Most kinds look at one
-feature (``|x_j - x'_j|``), some at the whole pair (the cosine of its points), and ``oblique`` ones at a weighted sum of the
-features, w·x: a further column of the points, computed once for each of them.
+A coordinate is a number computed from a pair that does not change when its two samples are swapped. Most kinds use one feature
+(``|x_j - x'_j|``), some all features of the pair (the cosine of its samples), and ``oblique`` a weighted sum of the features,
+w·x, which is computed once per sample and stored as an additional column.
 
-Trees compare the plain value (``|x - x'|``), which people can read; `CoordinateSet.values` multiplies by the kind's scale, so
-that ``abs_diff`` and ``sum`` together are the paper's f in an orthonormal basis. A cut of the one is a cut of the other.
+Trees compare unscaled values (``|x - x'|``), which are easy to read; `CoordinateSet.values` multiplies them by the scale of
+their kind, so that ``abs_diff`` and ``sum`` together are the paper's f in an orthonormal basis. Thresholds on the one
+correspond to thresholds on the other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, chec
 
 
 class _PairArrays(NamedTuple):
-    """The arrays of `SamplePairs`, in the order in which kernels take them."""
+    """Arrays of `SamplePairs`, in the order in which kernels take them."""
 
     A: NDArray[Any]
     B: NDArray[Any]
@@ -34,9 +35,16 @@ class _PairArrays(NamedTuple):
 
 
 class SamplePairs(_PairArrays):
-    """Pairs with their points: pair p is row ``first[p]`` of A and row ``second[p]`` of B (often A and B are one matrix).
+    """Pairs with their samples: pair p is row ``first[p]`` of A and row ``second[p]`` of B.
 
-    ``whole[p]`` holds its coordinates of all features; it has no columns until `CoordinateSet.complete` fills them in.
+    Parameters
+    ----------
+    A, B : ndarrays of shape (n_samples, n_columns)
+        Samples; often the same matrix.
+    first, second : ndarrays of int32 of shape (n_pairs,)
+        Row numbers of the two samples of each pair.
+    whole : ndarray of shape (n_pairs, n_pairwise), optional
+        Pairwise coordinates, those computed from all features; no columns until `CoordinateSet.complete` computes them.
     """
 
     __slots__ = ()
@@ -57,20 +65,41 @@ class SamplePairs(_PairArrays):
         return len(self.first)
 
     def take(self, rows: NDArray[Any] | slice) -> SamplePairs:
-        """Some of the pairs; points are shared."""
+        """Return some of the pairs, with the same samples.
+
+        Parameters
+        ----------
+        rows : ndarray or slice
+            Numbers of the pairs, a mask or a slice.
+
+        Returns
+        -------
+        SamplePairs
+            The chosen pairs.
+        """
         return SamplePairs(self.A, self.B, self.first[rows], self.second[rows], self.whole[rows])
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of coordinate: how kernels know it, its scale in f, and how people read it."""
+    """One kind of coordinate.
+
+    Parameters
+    ----------
+    code : int
+        Code of the kind in kernels.
+    scale : float
+        Factor of the kind in the paper's f.
+    label : str
+        Template of readable names.
+    """
 
     code: int
     scale: float
     label: str
 
 
-#: Kinds that look at one feature: as many coordinates as there are features.
+#: Kinds that use one feature, with one coordinate per feature.
 FEATURE_KINDS: dict[str, Kind] = {
     "abs_diff": Kind(kernels.ABS_DIFF, 0.5**0.5, "|{0} - {0}'|"),
     "sum": Kind(kernels.SUM, 0.5**0.5, "{0} + {0}'"),
@@ -78,15 +107,15 @@ FEATURE_KINDS: dict[str, Kind] = {
     "max": Kind(kernels.MAX, 1.0, "max({0}, {0}')"),
     "product": Kind(kernels.PRODUCT, 1.0, "{0} {0}'"),
 }
-#: Kinds that look at all features: one coordinate each.
+#: Pairwise kinds, which use all features, with one coordinate each.
 WHOLE_KINDS: dict[str, Kind] = {
     "dot": Kind(kernels.DOT, 1.0, "dot(x, x')"),
     "cosine": Kind(kernels.COSINE, 1.0, "cosine(x, x')"),
     "euclidean": Kind(kernels.EUCLIDEAN, 1.0, "euclidean(x, x')"),
     "manhattan": Kind(kernels.MANHATTAN, 1.0, "manhattan(x, x')"),
 }
-# Feature values up to these have coordinates that do not overflow, by the number of features; half of what would do for sums
-# over features, because of rounding.
+# Largest absolute value of a feature with which a coordinate cannot overflow, by the number of features; half of the exact
+# limit for sums over features, to allow for rounding.
 _MAX_VALUES: dict[str, Callable[[int], float]] = {
     "abs_diff": lambda n: MAX_FLOAT / 2,
     "sum": lambda n: MAX_FLOAT / 2,
@@ -96,16 +125,16 @@ _MAX_VALUES: dict[str, Callable[[int], float]] = {
     "euclidean": lambda n: (MAX_FLOAT / n) ** 0.5 / 4,
     "manhattan": lambda n: MAX_FLOAT / n / 4,
 }
-#: |w·x - w·x'| and w·x + w·x' for each direction w.
+#: Coordinates |w·x - w·x'| and w·x + w·x' for each direction w.
 OBLIQUE = "oblique"
 OBLIQUE_KINDS = ("abs_diff", "sum")
 KINDS = (*FEATURE_KINDS, *WHOLE_KINDS, OBLIQUE)
-# More features in a model file are taken for damage.
+# A model file with more features is treated as damaged.
 MAX_FEATURES = 1 << 20
 
 
 class _Block(NamedTuple):
-    """Neighbouring coordinates of one kind, and the columns they look at: of the points, or of ``whole`` for the whole pair."""
+    """Adjacent coordinates of one kind, and the columns they use: of the samples, or of ``whole`` for pairwise coordinates."""
 
     kind: Kind
     code: int
@@ -114,16 +143,16 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoordinateSet:
-    """All coordinates of some kinds, kind by kind and within a kind feature by feature (direction by direction).
+    """The coordinates of some kinds, ordered by kind and within a kind by feature (or direction).
 
     Parameters
     ----------
     kinds : tuple of str
         Names from `KINDS`.
     n_features : int
-        Number of features of a point.
+        Number of features of a sample.
     directions : ndarray of shape (n_directions, n_features)
-        The directions w of ``oblique``. With them a point has further columns w·x behind its features, see `extend`.
+        Directions w of the kind ``oblique``. Samples then have additional columns w·x after their features, see `extend`.
 
     Examples
     --------
@@ -139,7 +168,7 @@ class CoordinateSet:
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
-            raise ValueError(f"coordinates={list(self.kinds)!r} is not a list of different kinds; choose from {sorted(KINDS)}.")
+            raise ValueError(f"coordinates={list(self.kinds)!r} is not a list of distinct kinds; choose from {sorted(KINDS)}.")
 
     def __len__(self) -> int:
         return sum(len(block.columns) for block in self._blocks)
@@ -160,12 +189,14 @@ class CoordinateSet:
             if not np.abs(directions).max(axis=1).all():
                 raise fields.fail("directions", "must not hold a direction of zeros")
         if set(kinds) - set(KINDS) or not kinds or len(set(kinds)) < len(kinds) or (OBLIQUE in kinds) != bool(len(directions)):
-            raise fields.fail("kinds", f"must be different words of {', '.join(KINDS)}, the last if there are directions")
+            raise fields.fail(
+                "kinds", f"must be distinct strings of {', '.join(KINDS)}, with the last if and only if there are directions"
+            )
         return cls(tuple(kinds), n_features, directions)
 
     @property
     def n_columns(self) -> int:
-        """Columns of an extended point: its features, and its product with each direction."""
+        """Number of columns of an extended sample: its features, and its products with the directions."""
         return self.n_features + len(self.directions)
 
     @cached_property
@@ -186,35 +217,58 @@ class CoordinateSet:
 
     @cached_property
     def kind_codes(self) -> NDArray[np.uint8]:
-        """The kernel's code of the kind of each coordinate."""
+        """Kernel code of the kind of each coordinate."""
         return np.concatenate([np.full(len(block.columns), block.code, dtype=np.uint8) for block in self._blocks])
 
     @cached_property
     def columns(self) -> NDArray[np.int32]:
-        """The column each coordinate looks at: of the extended points, or of ``whole``."""
+        """Column that each coordinate uses: of the extended samples, or of ``whole`` for pairwise coordinates."""
         return np.concatenate([np.arange(block.columns.start, block.columns.stop, dtype=np.int32) for block in self._blocks])
 
     @cached_property
     def scales(self) -> NDArray[np.float64]:
-        """The factor of each coordinate in f."""
+        """Factor of each coordinate in the paper's f."""
         return np.concatenate([np.full(len(block.columns), block.kind.scale) for block in self._blocks])
 
     @cached_property
     def whole_kinds(self) -> NDArray[np.int64]:
-        """The kernel's code of each column of ``whole``."""
+        """Kernel code of each column of ``whole``."""
         return np.array([WHOLE_KINDS[kind].code for kind in self.kinds if kind in WHOLE_KINDS], dtype=np.int64)
 
     @cached_property
     def of_whole(self) -> NDArray[np.bool_]:
-        """Whether each coordinate looks at the whole pair."""
+        """Whether each coordinate is pairwise, using all features."""
         return np.equal(self.kind_codes, kernels.WHOLE)
 
     def of_columns(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Numbers of all coordinates that look at one of the columns or at the whole pair, in increasing order."""
+        """Return the numbers of all coordinates that use one of the columns, and of all pairwise coordinates.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Columns of extended samples.
+
+        Returns
+        -------
+        ndarray of int
+            Numbers of coordinates, in increasing order.
+        """
         return np.flatnonzero(self.of_whole | np.isin(self.columns, columns))
 
     def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What coordinates have, handed on to their features: by ``|w|`` for a direction w, to all alike for a whole pair."""
+        """Return the shares of features, given the shares of coordinates.
+
+        Parameters
+        ----------
+        shares : ndarray of shape (n_coordinates,)
+            Share of each coordinate.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Share of each feature. The share of an oblique coordinate is divided in proportion to ``|w|``, that of a pairwise
+            coordinate equally.
+        """
         of_one = ~self.of_whole
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
         found = by_column[: self.n_features] + shares[self.of_whole].sum() / self.n_features
@@ -224,15 +278,37 @@ class CoordinateSet:
         return np.asarray(found, dtype=np.float64)
 
     def numbers(self, kind: str) -> NDArray[np.int64]:
-        """Numbers of the coordinates of one kind of `FEATURE_KINDS`, by feature."""
+        """Return the numbers of the coordinates of one kind of `FEATURE_KINDS`, by feature.
+
+        Parameters
+        ----------
+        kind : str
+            Name from `FEATURE_KINDS`.
+
+        Returns
+        -------
+        ndarray of int
+            Numbers of coordinates; those of oblique coordinates are left out.
+        """
         here = (self.kind_codes == FEATURE_KINDS[kind].code) & (self.columns < self.n_features)
         return np.flatnonzero(here)
 
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
-        """Readable names of all coordinates, such as ``|age - age'|``."""
+        """Return readable names of all coordinates, such as ``|age - age'|``.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the features; by default x0, x1, ...
+
+        Returns
+        -------
+        list of str
+            Names of the coordinates.
+        """
         features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
         columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
-        whole = [""] * len(WHOLE_KINDS)  # whose labels name no column
+        whole = [""] * len(WHOLE_KINDS)  # their labels do not name a column
         return [
             block.kind.label.format((whole if block.code == kernels.WHOLE else columns)[column])
             for block in self._blocks
@@ -240,13 +316,35 @@ class CoordinateSet:
         ]
 
     def extend(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Points with their products with the directions as further columns; the points themselves if there are none."""
+        """Return samples with their products with the directions as additional columns.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            The samples themselves if there are no directions.
+        """
         if not len(self.directions):
             return samples
         return with_products(samples, samples, self.directions)
 
     def complete(self, pairs: SamplePairs) -> SamplePairs:
-        """The pairs with their coordinates of the whole pair; as they are if they have them, or none is wanted."""
+        """Return pairs with their pairwise coordinates computed.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs of extended samples.
+
+        Returns
+        -------
+        SamplePairs
+            The pairs themselves if nothing is missing.
+        """
         if pairs.whole.shape[1] == len(self.whole_kinds):
             return pairs
         whole = np.empty((pairs.n_pairs, len(self.whole_kinds)))
@@ -254,13 +352,35 @@ class CoordinateSet:
         return SamplePairs(*pairs[:4], whole)
 
     def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        """Dense ``(n_coordinates, n_pairs)`` matrix of the coordinates as trees compare them."""
+        """Return the unscaled coordinates, as trees compare them.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs of extended samples.
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, n_pairs)
+            Values of the coordinates.
+        """
         plain = np.empty((len(self), pairs.n_pairs))
         kernels.fill_values(*self.complete(pairs), self.kind_codes, self.columns, plain)
         return plain
 
     def values(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        """Dense ``(n_pairs, n_coordinates)`` matrix of the scaled coordinates (for the pairs of one cell, never for all)."""
+        """Return the scaled coordinates as a dense matrix; meant for the pairs of one cell, not for all pairs.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs of extended samples.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_coordinates)
+            Values of the coordinates times `scales`.
+        """
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
 
 
@@ -295,11 +415,26 @@ def max_value(kinds: Sequence[str], n_features: int) -> tuple[float, str]:
 
 
 def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:
-    """Rows with the products of their points with directions as last columns; of each row alone, bit for bit."""
+    """Return rows with products of samples and directions appended; each row depends on its own sample alone, bit for bit.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Rows to extend.
+    samples : ndarray of shape (n_samples, n_features)
+        Samples of the rows.
+    directions : ndarray of shape (n_directions, n_features)
+        Directions.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_columns + n_directions)
+        The extended rows, of the same type.
+    """
     products = np.empty((len(samples), len(directions)))
     fill_products(samples, np.ascontiguousarray(directions.T), products)
     limit = min(float(np.finfo(rows.dtype).max), MAX_FLOAT / 2)
-    # Written so that NaN, of an overflow of both signs, is refused as well.
+    # This form also refuses NaN, the result of an overflow of both signs.
     if products.size and not (-limit <= products.min() and products.max() <= limit):
         raise ValueError(
             f"X has values whose products with the directions of oblique coordinates exceed {limit:.3g}; "
@@ -309,7 +444,7 @@ def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray
 
 
 def occurring(samples: NDArray[Any], rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The points that occur among some row numbers, and the numbers they have there."""
+    """Return the samples that occur among some row numbers, and the row numbers in terms of these samples."""
     used, numbers = np.unique(rows, return_inverse=True)
     return samples[used], numbers.astype(np.int32)
 
@@ -317,21 +452,21 @@ def occurring(samples: NDArray[Any], rows: NDArray[np.integer[Any]]) -> tuple[ND
 def pair_features(
     pairs: ArrayLike, kinds: Sequence[str] = ("abs_diff", "sum"), *, directions: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """The symmetric coordinates of given pairs as a matrix; by default the paper's f.
+    """Return the symmetric coordinates of pairs as a matrix; by default the paper's f.
 
     Parameters
     ----------
     pairs : array-like of shape (n_pairs, 2, n_features)
         The pairs.
-    kinds : sequence of str
+    kinds : sequence of str, default=("abs_diff", "sum")
         Names from `KINDS`.
     directions : array-like of shape (n_directions, n_features), optional
-        The directions of ``oblique``.
+        Directions of the kind ``oblique``.
 
     Returns
     -------
     ndarray of shape (n_pairs, n_coordinates)
-        Coordinates, kind by kind. Row by row the same for pairs with their two points swapped.
+        Coordinates, ordered by kind. Swapping the two samples of a pair does not change its row.
 
     Examples
     --------
@@ -346,7 +481,7 @@ def pair_features(
     w = np.empty((0, n_features)) if directions is None else np.ascontiguousarray(directions, dtype=np.float64)
     if w.ndim != 2 or w.shape[1] != n_features or (OBLIQUE in kinds) != bool(len(w)):
         raise ValueError(
-            f"directions has shape {w.shape}; the kind 'oblique' needs (n_directions, {n_features}), and only it needs any."
+            f"directions has shape {w.shape}; the kind 'oblique' requires (n_directions, {n_features}), other kinds take none."
         )
     pair_map = CoordinateSet(tuple(kinds), n_features, w)
     flat = check_rows("pairs", samples.reshape(2 * n_pairs, n_features), stacked=True, dtype=np.float64, ensure_min_samples=0)

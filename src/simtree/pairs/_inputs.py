@@ -1,4 +1,4 @@
-"""The border: what users hand over (arrays, frames, pairs, identifiers) becomes checked samples and row numbers."""
+"""Validation of user input: arrays, data frames, pairs and identifiers become checked samples and row numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,46 @@ RowPairs = tuple[NDArray[Any], Index, Index]
 
 
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked: bool = False) -> NDArray[Any]:
-    """Return samples as a matrix of float32 or float64 whose rows are contiguous; not copied if it is one already."""
+    """Return samples as a C-contiguous matrix of float32 or float64; not copied if it is one already.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its number and names of features are set or, if not ``reset``, compared.
+    X : array-like of shape (n_samples, n_features)
+        Samples.
+    reset : bool, default=False
+        Whether this is a call of ``fit``.
+    stacked : bool, default=False
+        Whether rows 2p and 2p + 1 are the samples of pair p.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Finite numbers.
+    """
     return check_matrix(estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C")
 
 
 def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPairs:
-    """Return pairs for scoring as row numbers with their samples."""
+    """Return pairs to score as samples and row numbers.
+
+    Parameters
+    ----------
+    estimator : Similarity
+        The fitted model; its ``preprocessor`` looks up identifiers.
+    pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
+        Pairs of samples, row numbers of X, or identifiers.
+    X : array-like of shape (n_samples, n_features) or None
+        Samples that row numbers refer to.
+
+    Returns
+    -------
+    samples : ndarray of shape (n_samples, n_features)
+        Checked samples.
+    first, second : ndarrays of shape (n_pairs,)
+        Row numbers of the two samples of each pair.
+    """
     if X is not None:
         samples = check_samples(estimator, X)
         return samples, *check_index_pairs(pairs, len(samples))
@@ -36,7 +70,7 @@ def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPai
         return check_samples(estimator, table), first, second
     if given.ndim == 3:
         return _check_stacked(estimator, given, reset=False)
-    if given.shape[1:] != (2,):  # says first what is wrong with samples, if somebody takes a sample for a pair
+    if given.shape[1:] != (2,):  # reports errors in the samples first, if samples were given instead of pairs
         check_samples(estimator, pairs)
     raise ValueError(
         f"pairs has shape {given.shape}; give an array of shape (n_pairs, 2, n_features), "
@@ -53,7 +87,30 @@ def check_training(
     *,
     reset: bool = True,
 ) -> tuple[NDArray[Any], PairSource]:
-    """Return samples, and either the given pairs or a sampler of pairs of the labelled samples."""
+    """Return the samples and the pairs of the input of ``fit`` or ``score``.
+
+    Parameters
+    ----------
+    estimator : Similarity
+        The model.
+    X : array-like of shape (n_samples, n_features), (n_pairs, 2, n_features) or (n_pairs, 2)
+        Samples, pairs of samples, or pairs of identifiers for the ``preprocessor``.
+    y : array-like of shape (n_samples,) or (n_pairs,)
+        Label of each sample, or whether each pair is a same pair.
+    pairs : array-like of shape (n_pairs, 2), optional
+        Row numbers of X.
+    never_pair : array-like of shape (n_samples,), optional
+        Labelled samples that share a value here never form a pair.
+    reset : bool, default=True
+        Whether this is a call of ``fit``.
+
+    Returns
+    -------
+    samples : ndarray of shape (n_samples, n_features)
+        Checked samples.
+    source : PairSource
+        The given pairs, or a sampler of pairs of the labelled samples.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give the label of each sample, "
@@ -79,7 +136,7 @@ def check_training(
     same = check_pair_labels("y", y, len(first))
     if (first == second).any():
         row = first[first == second][0]
-        raise ValueError(f"pairs holds row {row} with itself; remove such pairs, which say nothing about two samples.")
+        raise ValueError(f"pairs holds row {row} with itself; remove such pairs.")
     return samples, IndexPairs(first, second, same)
 
 
@@ -90,7 +147,7 @@ def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPa
     samples, first, second = stack_pairs(pairs)
     if reset:
         return check_samples(estimator, samples, reset=True, stacked=True), first, second
-    # Not by validate_data: it would warn that an array of pairs has no feature names, which it cannot have.
+    # Not validate_data, which would warn that pairs have no feature names: an array of pairs cannot have any.
     checked = check_rows("pairs", samples, stacked=True, dtype=DTYPES, order="C", ensure_min_samples=0)
     if checked.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -101,7 +158,7 @@ def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPa
 
 
 def check_index_pairs(pairs: ArrayLike, n_samples: int) -> tuple[Index, Index]:
-    """The two columns of ``(n_pairs, 2)`` row numbers, checked against the number of points."""
+    """Return the two columns of ``(n_pairs, 2)`` row numbers, checked against the number of samples."""
     check_unmasked("pairs", pairs)
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2:
@@ -115,7 +172,10 @@ def check_index_pairs(pairs: ArrayLike, n_samples: int) -> tuple[Index, Index]:
 
 
 def stack_pairs(pairs: NDArray[Any]) -> tuple[NDArray[Any], Index, Index]:
-    """Points and row numbers of ``(n_pairs, 2, n_features)`` pairs: pair p is rows 2p and 2p + 1. The points are a view."""
+    """Return samples and row numbers of ``(n_pairs, 2, n_features)`` pairs: pair p is rows 2p and 2p + 1.
+
+    The samples are a view.
+    """
     n_pairs = pairs.shape[0]
     first = np.arange(0, 2 * n_pairs, 2, dtype=np.int32)
     return pairs.reshape(2 * n_pairs, pairs.shape[2]), first, first + np.int32(1)
@@ -124,9 +184,22 @@ def stack_pairs(pairs: NDArray[Any]) -> tuple[NDArray[Any], Index, Index]:
 def look_up(
     pairs: ArrayLike, preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike]
 ) -> tuple[NDArray[Any], Index, Index]:
-    """Points and row numbers of pairs of identifiers, through metric-learn's preprocessor.
+    """Return samples and row numbers of pairs of identifiers, as metric-learn's preprocessor defines them.
 
-    It is an array whose rows the identifiers number, or a function, called once with the different identifiers.
+    Parameters
+    ----------
+    pairs : array-like of shape (n_pairs, 2)
+        Identifiers.
+    preprocessor : array-like of shape (n_samples, n_features) or callable
+        Samples whose row numbers are the identifiers, or a function that returns the samples of identifiers; it is called
+        once, with the distinct identifiers.
+
+    Returns
+    -------
+    samples : ndarray of shape (n_samples, n_features)
+        Samples, not checked yet.
+    first, second : ndarrays of shape (n_pairs,)
+        Row numbers of the two samples of each pair.
     """
     keys = np.asarray(pairs)
     if keys.ndim != 2 or keys.shape[1] != 2:
@@ -135,12 +208,13 @@ def look_up(
         check_unmasked("preprocessor", preprocessor)
         table = np.asarray(preprocessor)
         if table.ndim != 2:
-            raise ValueError(f"preprocessor has shape {table.shape}; give an (n_points, n_features) array, or a function.")
+            raise ValueError(f"preprocessor has shape {table.shape}; give an (n_samples, n_features) array, or a function.")
         return table, *check_index_pairs(keys, len(table))
-    different, rows = np.unique(keys, return_inverse=True)
-    table = np.asarray(preprocessor(different))
-    if table.ndim != 2 or len(table) != len(different):
+    distinct, rows = np.unique(keys, return_inverse=True)
+    table = np.asarray(preprocessor(distinct))
+    if table.ndim != 2 or len(table) != len(distinct):
         raise ValueError(
-            f"preprocessor returned shape {table.shape} for {len(different)} identifiers; it must return one row for each."
+            f"preprocessor returned shape {table.shape} for {count(len(distinct), 'identifier')}; "
+            "it must return one row for each."
         )
     return table, *check_index_pairs(rows.reshape(keys.shape), len(table))

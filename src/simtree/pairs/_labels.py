@@ -9,20 +9,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.matrices import check_unmasked
+from simtree._utils.validation import count
 
 
 def encode_labels(y: ArrayLike, name: str = "y") -> NDArray[np.int64]:
-    """Classes as numbers 0, 1, ... by first appearance, so that other names for the classes change nothing."""
+    """Return labels as integers 0, 1, ... by first appearance, so that renaming labels changes nothing.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of any type that can be sorted or hashed.
+    name : str, default="y"
+        Parameter to name in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The labels as integers.
+    """
     check_unmasked(name, y)
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"{name} has shape {labels.shape}; give one class for each point.")
+        raise ValueError(f"{name} has shape {labels.shape}; give one label for each sample.")
     n_unlabelled = n_missing(labels)
     if n_unlabelled:
         raise ValueError(
-            f"{name} holds {n_unlabelled} missing labels (None, NaN, NaT or NA); leave out the points without a class."
+            f"{name} holds {count(n_unlabelled, 'missing label')} (None, NaN, NaT or NA); "
+            "leave out the samples without a label."
         )
-    if labels.dtype == object:  # labels of several types cannot be sorted, but they can be looked up
+    if labels.dtype == object:  # labels of several types cannot be sorted, but can be hashed
         known: dict[object, int] = {}
         return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
     _, first_seen, codes = np.unique(labels, return_index=True, return_inverse=True)
@@ -32,14 +47,14 @@ def encode_labels(y: ArrayLike, name: str = "y") -> NDArray[np.int64]:
 
 
 def n_missing(labels: NDArray[Any]) -> int:
-    """How many labels stand for a missing one."""
+    """Return the number of missing labels."""
     if labels.dtype.kind == "f":
         return int(np.count_nonzero(np.isnan(labels)))
     if labels.dtype.kind in "mM":
         return int(np.count_nonzero(np.isnat(labels)))
     if labels.dtype != object:
         return 0
-    # pandas marks missing values by objects of its own, which are not equal to anything (nor is nan to itself).
+    # pandas has its own objects for missing values, which are not equal to anything (nor is NaN to itself).
     marks = ("NAType", "NaTType")
     return sum(
         label is None or type(label).__name__ in marks or (isinstance(label, float) and math.isnan(label)) for label in labels
@@ -47,9 +62,24 @@ def n_missing(labels: NDArray[Any]) -> int:
 
 
 def encode_groups(groups: ArrayLike, n_samples: int, name: str = "groups") -> NDArray[np.int64]:
-    """Groups of points as numbers; ``(n_pairs, 2)`` groups are those of the two points of each pair."""
+    """Return groups as integers, one per sample.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,) or (n_pairs, 2)
+        Group of each sample; with two columns, of the two samples of each pair.
+    n_samples : int
+        Number of samples.
+    name : str, default="groups"
+        Parameter to name in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The groups as integers.
+    """
     check_unmasked(name, groups)
     names = np.asarray(groups)
     if names.size != n_samples:
-        raise ValueError(f"{name} has shape {names.shape}; give one entry for each of the {n_samples} points (two a pair).")
+        raise ValueError(f"{name} has shape {names.shape}; give one entry per sample, {n_samples} in all (two per pair).")
     return encode_labels(names.ravel(), name)

@@ -1,7 +1,7 @@
-"""Which pairs: all n(n-1)/2, or a number of them drawn, never a point with itself.
+"""Sources of pairs: all n(n-1)/2 pairs of labelled samples or a random subset of them, or pairs that are given.
 
-Inside the library a pair is two row numbers of a matrix of points. `PairSampler` makes such pairs from
-labels; the functions below it make them from what users hand over.
+Inside the library a pair is two different row numbers of a matrix of samples. A *unit* is what bags, folds and bootstraps
+keep together: a sample, all samples of an identity, or a group named by the user.
 """
 
 from __future__ import annotations
@@ -17,20 +17,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import pairs as kernels
 from simtree._utils.matrices import check_unmasked
-from simtree._utils.validation import check_choice, check_integer, check_real
+from simtree._utils.validation import check_choice, check_integer, check_real, count
 from simtree.pairs._labels import encode_labels, n_missing
 
 Index = NDArray[np.int32]
 
-# Different pairs that are drawn at one time where some of them are dropped again.
+# Maximum number of different pairs drawn at a time if `never_pair` may reject some of them.
 MAX_DRAWN_AT_ONCE = 1 << 22
 
 
 class DifferentBlock(NamedTuple):
-    """Different pairs to be scored together; all pairs of two units are in one block.
+    """Different pairs to be scored together; all pairs of any two units are in one block.
 
-    Only the ``compared`` pairs count. ``identities`` numbers the identities whose samples are compared with those of all
-    later identities: the pairs of two identities are then a rectangle, which is what a search of a gallery needs.
+    Parameters
+    ----------
+    first, second : ndarrays of shape (n_pairs,)
+        Row numbers of the two samples of each pair.
+    identities : range
+        Identities whose samples are compared with those of all later identities, in this order: the pairs of each identity
+        form a matrix, as a gallery search requires. Empty if the pairs were given.
+    compared : ndarray of bool of shape (n_pairs,), or Ellipsis
+        The pairs that count; Ellipsis for all of them.
     """
 
     first: Index
@@ -40,17 +47,23 @@ class DifferentBlock(NamedTuple):
 
 
 class PairSource(ABC):
-    """Pairs of rows to learn from or to compare: sampled from labels (`PairSampler`) or given (`IndexPairs`)."""
+    """Pairs of rows to learn from or to compare: sampled from labels (`PairSampler`) or given (`IndexPairs`).
 
-    #: Label of each sample as an integer from 0, by first appearance; None where only pairs are known.
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,) or None
+        Label of each sample as an integer from 0, by first appearance; None if only pairs are known.
+    never_pair : ndarray of shape (n_samples,) or None
+        Two samples with the same integer here never form a pair; None allows all pairs.
+    """
+
     labels: NDArray[np.int64] | None = None
-    #: Values that two samples of a pair must not share, as integers; None allows all pairs.
     never_pair: NDArray[np.int64] | None = None
 
     @property
     @abstractmethod
     def n_pairs(self) -> int:
-        """Number of pairs there are."""
+        """Number of pairs that exist."""
 
     @property
     @abstractmethod
@@ -66,29 +79,96 @@ class PairSource(ABC):
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
     ) -> IndexPairs:
-        """Return pairs to learn from: sampled from labels, or all given pairs, which keep their own mix."""
+        """Return pairs to learn from: sampled from labels, or all given pairs.
+
+        Parameters
+        ----------
+        n_pairs : int or None
+            Number of pairs to sample; None for all. Given pairs are always returned in full.
+        rng : numpy.random.Generator
+            Source of randomness.
+        positive_fraction : float or None, default=0.5
+            Share of same pairs among sampled pairs; None keeps the proportion in all pairs.
+        same_weighting : {"pairs", "identities"}, default="pairs"
+            Whether same pairs are sampled uniformly over pairs or over identities.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs.
+        """
 
     @abstractmethod
     def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
-        """Return at most ``n_pairs`` pairs, whether they are given or not."""
+        """Return at most ``n_pairs`` pairs, also if pairs were given.
+
+        Parameters
+        ----------
+        n_pairs : int
+            Maximum number of pairs.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs.
+        """
 
     @abstractmethod
     def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
-        """Return the source itself, or sampled pairs if labels have more than ``n_pairs`` (None: no limit)."""
+        """Return the source itself, or sampled pairs if the labels have too many.
+
+        Parameters
+        ----------
+        n_pairs : int or None
+            Maximum number of pairs of labelled samples; None for no limit. Given pairs are never reduced.
+        rng : numpy.random.Generator
+            Source of randomness.
+        positive_fraction : float
+            Share of same pairs among sampled pairs.
+
+        Returns
+        -------
+        PairSource
+            This source, or sampled pairs.
+        """
 
     @abstractmethod
     def restrict(self, chosen: NDArray[np.bool_]) -> PairSource | None:
-        """Return the pairs of some samples (a mask) only, or None if pairs of a kind are lacking.
+        """Return the pairs among some of the samples.
 
-        Row numbers stay those of all samples.
+        Parameters
+        ----------
+        chosen : ndarray of bool of shape (n_samples,)
+            The samples.
+
+        Returns
+        -------
+        PairSource or None
+            Its row numbers are still those of all samples; None if no same or no different pair is left.
         """
 
     def draw_bag(
         self, units: NDArray[np.int64] | None, n_drawn: int, rng: np.random.Generator
     ) -> tuple[PairSource | None, NDArray[np.bool_] | None]:
-        """Return the pairs within a bag of units (None if pairs of a kind are lacking), and which samples are in the bag.
+        """Return the pairs within a bag of units, and which samples are in the bag.
 
-        ``n_drawn`` units are drawn with replacement; the bag is the set of those drawn.
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,) or None
+            Unit of each sample, as an integer from 0. None takes each observation as a unit.
+        n_drawn : int
+            Number of units drawn with replacement; the bag is the set of units drawn.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        pairs : PairSource or None
+            The pairs whose two samples are in the bag; None if no same or no different pair is left.
+        inside : ndarray of bool of shape (n_samples,) or None
+            The samples in the bag; None if pairs were drawn instead.
         """
         units = np.arange(self.n_observations) if units is None else units
         chosen = np.zeros(int(units.max()) + 1, dtype=np.bool_)
@@ -98,11 +178,31 @@ class PairSource(ABC):
 
     @abstractmethod
     def members(self) -> tuple[Index, NDArray[np.int64]] | None:
-        """Return rows sorted by label and where each label starts (and the last ends); None without labels."""
+        """Return the rows of each label.
+
+        Returns
+        -------
+        tuple of ndarrays, or None
+            Row numbers sorted by label, and the position at which each label starts, with the total number at the end; None
+            if there are no labels.
+        """
 
     @abstractmethod
     def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> NDArray[np.int64] | None:
-        """Return units in which pairs, independent because no two share a unit, are put together; None if some share one."""
+        """Return larger units for pairs that are independent of each other.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+        n_groups : int
+            Number of larger units over which the pairs are distributed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or None
+            The larger unit of each sample; None if two pairs share a unit, so that they are not independent.
+        """
 
     @abstractmethod
     def same_pairs(self) -> IndexPairs:
@@ -110,16 +210,54 @@ class PairSource(ABC):
 
     @abstractmethod
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
-        """Yield blocks of about ``block_size`` different pairs, all pairs of two units in one block."""
+        """Yield all different pairs in blocks, the pairs of any two units in one block.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+        block_size : int
+            Approximate number of pairs per block.
+
+        Yields
+        ------
+        DifferentBlock
+            A block of pairs.
+        """
 
     @abstractmethod
     def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
-        """Return how many pairs of different units are compared as different pairs."""
+        """Return the number of pairs of units that are compared by different pairs.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+
+        Returns
+        -------
+        int
+            Number of unordered pairs of units.
+        """
 
 
 @dataclass(frozen=True)
 class IndexPairs(PairSource):
-    """Given pairs: pair p is rows ``first[p]`` and ``second[p]`` of the samples; ``same[p]`` tells if they share a label."""
+    """Pairs that are given, as row numbers of a matrix of samples.
+
+    Parameters
+    ----------
+    first, second : ndarrays of int32 of shape (n_pairs,)
+        Row numbers of the two samples of each pair.
+    same : ndarray of bool of shape (n_pairs,)
+        Whether each pair shares its label.
+
+    Examples
+    --------
+    >>> pairs = IndexPairs(np.array([0, 0]), np.array([1, 2]), np.array([True, False]))
+    >>> pairs.n_same, pairs.has_both_kinds
+    (1, True)
+    """
 
     first: Index
     second: Index
@@ -145,11 +283,22 @@ class IndexPairs(PairSource):
 
     @property
     def has_both_kinds(self) -> bool:
-        """Whether there is a same pair and a different one."""
+        """Whether there is at least one same pair and one different pair."""
         return 0 < self.n_same < len(self)
 
     def take(self, chosen: NDArray[Any]) -> IndexPairs:
-        """Return some of the pairs, by number or by mask."""
+        """Return some of the pairs.
+
+        Parameters
+        ----------
+        chosen : ndarray
+            Numbers of the pairs, or a mask.
+
+        Returns
+        -------
+        IndexPairs
+            The chosen pairs.
+        """
         return IndexPairs(self.first[chosen], self.second[chosen], self.same[chosen])
 
     def sample(
@@ -160,37 +309,113 @@ class IndexPairs(PairSource):
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
     ) -> IndexPairs:
-        """Return all pairs: what was given keeps its number and its mix."""
+        """Return all pairs: given pairs keep their number and their proportions.
+
+        Parameters
+        ----------
+        n_pairs, rng, positive_fraction, same_weighting : object
+            Not used; as in `PairSource.sample`.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs themselves.
+        """
         return self
 
     def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
-        """Return all pairs, or ``n_pairs`` of them drawn without replacement."""
+        """Return all pairs, or ``n_pairs`` of them sampled without replacement.
+
+        Parameters
+        ----------
+        n_pairs : int
+            Maximum number of pairs.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs.
+        """
         return self if len(self) <= n_pairs else self.take(rng.choice(len(self), n_pairs, replace=False))
 
     def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> IndexPairs:
-        """Return all pairs."""
+        """Return all pairs.
+
+        Parameters
+        ----------
+        n_pairs, rng, positive_fraction : object
+            Not used; as in `PairSource.limit`.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs themselves.
+        """
         return self
 
     def restrict(self, chosen: NDArray[np.bool_]) -> IndexPairs | None:
-        """Return the pairs of some samples (a mask) only, or None if pairs of a kind are lacking."""
+        """Return the pairs among some of the samples.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool of shape (n_samples,)
+            The samples.
+
+        Returns
+        -------
+        IndexPairs or None
+            None if no same or no different pair is left.
+        """
         pairs = self.take(chosen[self.first] & chosen[self.second])
         return pairs if pairs.has_both_kinds else None
 
     def draw_bag(
         self, units: NDArray[np.int64] | None, n_drawn: int, rng: np.random.Generator
     ) -> tuple[PairSource | None, NDArray[np.bool_] | None]:
-        """Return the pairs within a bag of units; without units a bag of pairs."""
+        """Return the pairs within a bag of units; without units, a bag of pairs.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,) or None
+            Unit of each sample, as an integer from 0.
+        n_drawn : int
+            Number of units, or of pairs, drawn with replacement.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        pairs : IndexPairs or None
+            The pairs of the bag; None if no same or no different pair is left.
+        inside : ndarray of bool of shape (n_samples,) or None
+            The samples in the bag; None if pairs were drawn.
+        """
         if units is not None:
             return super().draw_bag(units, n_drawn, rng)
         pairs = self.take(np.unique(rng.integers(0, len(self), n_drawn)))
         return pairs if pairs.has_both_kinds else None, None
 
     def members(self) -> None:
-        """Return None: labels are not known."""
+        """Return None: the labels are not known."""
         return None
 
     def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> NDArray[np.int64] | None:
-        """Return units in which pairs, independent because no two share a unit, are put together; None if some share one."""
+        """Return larger units over which the pairs are distributed.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+        n_groups : int
+            Number of larger units.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or None
+            The larger unit of each sample; None if two pairs share a unit.
+        """
         first, second = units[self.first], units[self.second]
         if np.bincount(first).max(initial=0) > 1 or np.bincount(np.concatenate([first, second])).max(initial=0) > 1:
             return None
@@ -199,11 +424,17 @@ class IndexPairs(PairSource):
         return groups
 
     def same_pairs(self) -> IndexPairs:
-        """Return the same pairs."""
+        """Return the same pairs.
+
+        Returns
+        -------
+        IndexPairs
+            The same pairs, in their order.
+        """
         return self.take(self.same)
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
-        """Yield blocks of about ``block_size`` different pairs, all pairs of two units in one block."""
+        """Yield the different pairs in blocks of about ``block_size``, the pairs of any two units in one block."""
         different = self.take(~self.same)
         codes = different._unit_pair_codes(units)
         order = np.argsort(codes, kind="stable")
@@ -216,33 +447,46 @@ class IndexPairs(PairSource):
             begin = end
 
     def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
-        """Return how many pairs of different units are compared as different pairs."""
+        """Return the number of pairs of units that are compared by different pairs.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+
+        Returns
+        -------
+        int
+            Number of unordered pairs of units.
+        """
         return len(np.unique(self.take(~self.same)._unit_pair_codes(units)))
 
     def _unit_pair_codes(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a number for the unordered pair of units of each pair."""
+        """Return an integer that identifies the unordered pair of units of each pair."""
         u, v = units[self.first], units[self.second]
         return np.asarray(np.minimum(u, v) * (int(units.max()) + 1) + np.maximum(u, v))
 
 
 class PairSampler(PairSource):
-    """Draws pairs of labelled points; exact and uniform whatever the class sizes.
+    """Sample pairs of labelled samples, exactly uniformly for any number of samples per label.
 
     Parameters
     ----------
-    y : array-like of shape (n_points,)
-        Class of each point, of any type that can be sorted or hashed.
-    never_pair : array-like of shape (n_points,), optional
-        Points that share a value here never form a pair: those of one recording, or of one sitting.
+    y : array-like of shape (n_samples,)
+        Label of each sample, of any type that can be sorted or hashed.
+    never_pair : array-like of shape (n_samples,), optional
+        Samples that share a value here never form a pair, such as those of one recording or of one session.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,)
         Label of each sample as an integer, by first appearance.
-    never_pair : ndarray of shape (n_points,) or None
-        Such values as numbers.
+    never_pair : ndarray of shape (n_samples,) or None
+        The values of ``never_pair`` as integers.
+    n_samples : int
+        Number of samples.
     n_same_pairs, n_different_pairs : int
-        How many unordered pairs of each kind exist.
+        Numbers of unordered same and different pairs that exist.
 
     Examples
     --------
@@ -263,7 +507,7 @@ class PairSampler(PairSource):
         n = len(labels)
         self.labels = labels
         self.never_pair = None if never_pair is None else _sharing(never_pair, n)
-        # Points of a class that share a value of never_pair stand beside each other.
+        # Samples of a label that share a value of never_pair are adjacent.
         order = np.argsort(labels, kind="stable") if self.never_pair is None else np.lexsort((self.never_pair, labels))
         self._order = order.astype(np.int32)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -281,20 +525,28 @@ class PairSampler(PairSource):
         if len(sizes) < 2:
             raise ValueError(f"y has {len(sizes)} class; different pairs need at least 2 classes.")
         if self.never_pair is not None and 0 in (self.n_same_pairs, self.n_different_pairs):
-            kind = "two points of one class" if self.n_same_pairs == 0 else "two points of different classes"
-            raise ValueError(f"never_pair keeps {kind} apart wherever there are such; give points with more different values.")
+            kind = "same" if self.n_same_pairs == 0 else "different"
+            raise ValueError(f"never_pair allows no {kind} pair; give samples with more distinct values.")
         if self.n_same_pairs == 0:
             raise ValueError(f"y has {len(sizes)} classes but no class with two members; same pairs need one.")
 
     @property
     def n_pairs(self) -> int:
-        """How many unordered pairs exist."""
+        """Number of unordered pairs that exist."""
         return self.n_same_pairs + self.n_different_pairs
 
     def restrict(self, chosen: NDArray[np.bool_]) -> PairSampler | None:
-        """A sampler of the pairs of some points (a mask) only, or None if pairs of a kind are lacking.
+        """Return a sampler of the pairs among some of the samples.
 
-        Its pairs are still row numbers of all points.
+        Parameters
+        ----------
+        chosen : ndarray of bool of shape (n_samples,)
+            The samples.
+
+        Returns
+        -------
+        PairSampler or None
+            Its row numbers are still those of all samples; None if no same or no different pair is left.
         """
         rows = np.flatnonzero(chosen)
         try:
@@ -302,7 +554,7 @@ class PairSampler(PairSource):
         except ValueError:
             return None
         sampler._order = rows[sampler._order].astype(np.int32)
-        sampler.never_pair = self.never_pair  # by row of all points, as pairs are
+        sampler.never_pair = self.never_pair  # by row of all samples, as pairs are
         return sampler
 
     @property
@@ -311,30 +563,78 @@ class PairSampler(PairSource):
         return self.n_samples
 
     def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
-        """Return at most ``n_pairs`` pairs, half of them same pairs."""
+        """Return at most ``n_pairs`` pairs, half of them same pairs.
+
+        Parameters
+        ----------
+        n_pairs : int
+            Maximum number of pairs.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs.
+        """
         return self.sample(n_pairs, rng)
 
     def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
-        """Return the sampler itself, or sampled pairs if there are more than ``n_pairs`` (None: no limit)."""
+        """Return the sampler itself, or sampled pairs if there are more than ``n_pairs``.
+
+        Parameters
+        ----------
+        n_pairs : int or None
+            Maximum number of pairs; None for no limit.
+        rng : numpy.random.Generator
+            Source of randomness.
+        positive_fraction : float
+            Share of same pairs among sampled pairs.
+
+        Returns
+        -------
+        PairSource
+            The sampler, or sampled pairs.
+        """
         if n_pairs is None or self.n_pairs <= check_integer("n_pairs", n_pairs, 2):
             return self
         return self.sample(n_pairs, rng, positive_fraction=positive_fraction)
 
     def members(self) -> tuple[Index, NDArray[np.int64]]:
-        """Rows sorted by class, and where in them each class starts (and the last ends)."""
+        """Return the rows of each label.
+
+        Returns
+        -------
+        rows : ndarray of int32 of shape (n_samples,)
+            Row numbers sorted by label.
+        starts : ndarray of shape (n_labels + 1,)
+            Position at which each label starts, with the number of samples at the end.
+        """
         return self._order, self._starts
 
     def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> None:
-        """Return None: each sample is compared with all others."""
+        """Return None: pairs share samples."""
         return None
 
     def same_pairs(self) -> IndexPairs:
-        """Return each unordered pair of one label once."""
+        """Return each unordered same pair once.
+
+        Returns
+        -------
+        IndexPairs
+            The same pairs.
+        """
         first, second = self._all_same()
         return IndexPairs(first, second, np.ones(len(first), dtype=np.bool_))
 
     def all_pairs(self) -> IndexPairs:
-        """Each unordered pair once."""
+        """Return each unordered pair once.
+
+        Returns
+        -------
+        IndexPairs
+            The same pairs, then the different pairs.
+        """
         return _join(self._all_same(), self._all_different())
 
     def sample(
@@ -345,19 +645,33 @@ class PairSampler(PairSource):
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
     ) -> IndexPairs:
-        """Draw pairs with replacement; a kind with no more pairs than asked for is taken whole, once each.
+        """Sample pairs with replacement.
+
+        If no more same pairs exist than are asked for, each of them is returned once; so for different pairs.
 
         Parameters
         ----------
         n_pairs : int or None
-            How many pairs; None, or at least as many as exist, gives all of them.
+            Number of pairs; None, or at least as many as exist, returns all pairs.
         rng : numpy.random.Generator
-            The source of randomness.
-        positive_fraction : float or None
-            Share of same pairs. None draws from all pairs alike, in their natural mix.
-        same_weighting : {"pairs", "identities"}
-            Same pairs uniform over pairs (a class of size m has weight m(m-1)), or uniform over the classes with two members
-            and then over the pairs of the class (always drawn, never taken whole).
+            Source of randomness.
+        positive_fraction : float or None, default=0.5
+            Share of same pairs; None samples uniformly from all pairs.
+        same_weighting : {"pairs", "identities"}, default="pairs"
+            ``"pairs"`` samples same pairs uniformly, so that a label with m samples has weight m(m-1). ``"identities"`` samples
+            a label with at least two samples uniformly and then one of its pairs; such pairs may repeat.
+
+        Returns
+        -------
+        IndexPairs
+            The same pairs, then the different pairs.
+
+        Examples
+        --------
+        >>> sampler = PairSampler([0, 0, 0, 0, 1, 1, 1, 1])
+        >>> pairs = sampler.sample(10, np.random.default_rng(0), positive_fraction=0.3)
+        >>> len(pairs), pairs.n_same
+        (10, 3)
         """
         check_drawing(n_pairs, positive_fraction, same_weighting)
         by_identity = same_weighting == "identities"
@@ -366,7 +680,7 @@ class PairSampler(PairSource):
             return self.all_pairs()
         n_pairs = n_all if n_pairs is None else n_pairs
         if positive_fraction is None:
-            # The number of same pairs among n_pairs draws from all pairs is binomial; given it, each kind is uniform.
+            # The number of same pairs among n_pairs draws from all pairs is binomial; given it, both are sampled uniformly.
             n_same = int(rng.binomial(n_pairs, self.n_same_pairs / n_all))
         else:
             n_same = min(max(round(n_pairs * positive_fraction), 1), n_pairs - 1)
@@ -374,7 +688,7 @@ class PairSampler(PairSource):
         return _join(same, self._draw_different(n_pairs - n_same, rng))
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
-        """Yield blocks of about ``block_size`` different pairs: samples of some identities with those of all later ones."""
+        """Yield the different pairs in blocks of about ``block_size``: samples of some labels with those of later labels."""
         order, starts = self._order, self._starts
         n_identities = len(starts) - 1
         sizes = np.diff(starts) * (starts[-1] - starts[1:])
@@ -393,12 +707,34 @@ class PairSampler(PairSource):
             begin = end
 
     def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
-        """Return the number of pairs of identities."""
+        """Return the number of unordered pairs of labels.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Not used.
+
+        Returns
+        -------
+        int
+            Number of unordered pairs of labels.
+        """
         n_identities = len(self._sizes)
         return n_identities * (n_identities - 1) // 2
 
     def allowed(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Which pairs of rows ``never_pair`` allows; None stands for all."""
+        """Return which pairs of rows ``never_pair`` allows.
+
+        Parameters
+        ----------
+        first, second : ndarrays of shape (n_pairs,)
+            Row numbers.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_pairs,) or None
+            Whether each pair is allowed; None if all are.
+        """
         return None if self.never_pair is None else self.never_pair[first] != self.never_pair[second]
 
     def _draw_same(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
@@ -414,13 +750,13 @@ class PairSampler(PairSource):
         return self._same_from_numbers(offsets[identities] + rng.integers(0, sizes[identities]), offsets)
 
     def _same_offsets(self) -> NDArray[np.int64]:
-        """Where the numbers of the same pairs of each class start; each pair has two, one for each order."""
+        """Return the first number of the ordered same pairs of each label; a pair has two numbers, one per order."""
         if self.never_pair is None:
             return _offsets(self._sizes * (self._sizes - 1))
         return self._partner_offsets()[self._starts]
 
     def _partner_offsets(self) -> NDArray[np.int64]:
-        """The same by point, in the order of `members`: a point has its class but for those it never pairs with."""
+        """Return the same per sample, in the order of `members`: partners are those of the label that may pair with it."""
         within = np.diff(self._blocks)
         return _offsets(np.repeat(self._sizes, self._sizes) - np.repeat(within, within))
 
@@ -442,7 +778,7 @@ class PairSampler(PairSource):
         offsets = _offsets(self._sizes * (self.n_samples - self._sizes))
         first, second = _empty(n)
         done = 0
-        while done < n:  # once, unless some of what was drawn may not pair
+        while done < n:  # once, unless never_pair rejects some of the drawn pairs
             expected = -(-(n - done) * self._n_across // self.n_different_pairs)
             drawn = _empty(expected if self.never_pair is None else min(expected, MAX_DRAWN_AT_ONCE))
             numbers = rng.integers(0, offsets[-1], len(drawn[0]))
@@ -468,7 +804,7 @@ class PairSampler(PairSource):
 
 
 def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_weighting: str) -> None:
-    """Raise if a parameter of `PairSampler.sample` is wrong."""
+    """Raise if a parameter of `PairSampler.sample` is invalid."""
     if n_pairs is not None:
         check_integer("n_pairs", n_pairs, 2)
     if positive_fraction is not None:
@@ -477,18 +813,19 @@ def check_drawing(n_pairs: int | None, positive_fraction: float | None, same_wei
 
 
 def _sharing(never_pair: ArrayLike, n_samples: int) -> NDArray[np.int64]:
-    """The values that points of no pair share, as numbers."""
+    """Return the values of ``never_pair`` as integers."""
     check_unmasked("never_pair", never_pair)
     values = np.asarray(never_pair)
     if values.shape != (n_samples,):
-        raise ValueError(f"never_pair has shape {values.shape}; give one value for each of the {n_samples} points.")
+        raise ValueError(f"never_pair has shape {values.shape}; give one value per sample, {n_samples} in all.")
     if n_missing(values):
-        raise ValueError(f"never_pair holds {n_missing(values)} missing values; give each point a value, if only its own.")
+        missing = count(n_missing(values), "missing value")
+        raise ValueError(f"never_pair holds {missing}; give each sample a value, a unique one if it may pair with all others.")
     return encode_labels(values)
 
 
 def _runs(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where runs of equal entries start, and the last ends."""
+    """Return where runs of equal entries start, with the total length at the end."""
     changes = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
     return np.append(np.flatnonzero(changes), len(changes)).astype(np.int64)
 
