@@ -147,7 +147,7 @@ def test_pruning_of_given_pairs(blobs):
         ({"prune": "auto"}, "prune='auto' is unknown"),
         ({"prune_penalty": -0.1}, "prune_penalty=-0.1 is out of range"),
         ({"cv": 1}, "cv=1 is out of range"),
-        ({"prune": "cv", "cv": 200}, "cv=200 is more than the 110 groups"),
+        ({"prune": "cv", "cv": 200}, "cv=200 is more than the number of groups, 110"),
         ({"prune": "cv", "cv": 60}, "none of the 60 folds leaves pairs of both kinds"),
     ],
 )

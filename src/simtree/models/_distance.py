@@ -15,7 +15,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import CoordinateSet, SamplePairs, max_value
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs, check_training_values, max_value
 from simtree.pairs._inputs import check_training
 
 # Sign that makes larger mean more alike, and the greatest score there is.
@@ -84,6 +84,7 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
             samples, source = check_training(self, X, y, pairs, never_pair)
             prepared = self._fit_representation(samples, source)
             self._pair_map = CoordinateSet((self.metric,), prepared.shape[1])
+            check_training_values(prepared, self._pair_map.kinds)
             self._check_magnitude(prepared, *max_value(self._pair_map.kinds, prepared.shape[1]))
             self.threshold_ = youden_threshold(self._roc_of(prepared, source))
         return self

@@ -23,7 +23,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, max_value
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, check_training_values, max_value
 from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._labels import encode_groups
@@ -71,6 +71,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         n_features = samples.shape[1]
         squared = splitter.squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
         self._check_magnitude(samples, *_limit(kinds, n_features, squared))
+        check_training_values(samples, kinds)
         if directions is None:
             directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
         pair_map = CoordinateSet(kinds, n_features, directions)
