@@ -465,7 +465,7 @@ def test_unfitted_score_and_threshold(representative, blobs):
         (np.zeros((4, 2)), [1, 2, 1], ValueError, "inconsistent numbers of samples"),
         ([[0.0], [np.nan], [1.0], [1.0]], [1, 1, 2, 2], ValueError, "contains NaN"),
         ([[0.0], [np.inf], [1.0], [1.0]], [1, 1, 2, 2], ValueError, "contains infinity"),
-        ([["a"], ["b"], ["c"], ["d"]], [1, 1, 2, 2], ValueError, "could not convert string to float"),
+        ([["a"], ["b"], ["c"], ["d"]], [1, 1, 2, 2], ValueError, "X has text in column 0"),
         (np.zeros((4, 2, 3)), [1, 1, 1, 1], ValueError, "4 same pairs only"),
         (np.zeros((4, 2, 3)), [0, 0, 0, 0], ValueError, "4 different pairs only"),
         (np.zeros((4, 2, 3)), [0, 1, 2, 1], ValueError, "bool, 0/1 or -1/"),

@@ -334,6 +334,16 @@ def test_products_with_directions_are_refused_if_they_overflow(ordinary, dtype):
         assert "directions" in refusal(lambda: pair_features(huge[:2][None], ["oblique"], directions=np.ones((1, 4))))
 
 
+@pytest.mark.parametrize("name", ["distance-euclidean", "distance-cosine", "tree-whole"])
+def test_samples_whose_squares_vanish_are_refused(ordinary, name):
+    X, y = ordinary
+    message = r"^X has no value larger than .*e-300, but coordinates of kind .* multiply X by a large number first\.$"
+    with pytest.raises(ValueError, match=message):
+        clone(MODELS[name]).fit(X * 1e-300, y)
+    clone(MODELS[name]).fit(X * 1e-145, y)
+    clone(MODELS[name]).fit(np.zeros_like(X), y)
+
+
 @pytest.mark.parametrize("scale", [1e308, 1e300, 1e155, 1e-300, 5e-324])
 def test_metrics_of_extreme_scores(scale):
     rng = np.random.default_rng(0)

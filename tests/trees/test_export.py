@@ -80,7 +80,7 @@ def test_names_of_a_data_frame_are_kept(blobs):
     assert any(f"{name} - {name}'" in tree.export_text() for name in frame.columns)
     assert "x0" not in tree.export_text()
     assert list(tree.feature_names_in_) == list(frame.columns)
-    with pytest.raises(ValueError, match="feature_names has 1 names; X had 4 features"):
+    with pytest.raises(ValueError, match="feature_names has 1 name; X had 4 features"):
         tree.export_text(feature_names=["a"])
 
 

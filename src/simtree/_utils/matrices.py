@@ -17,6 +17,8 @@ from simtree._utils.validation import count
 MAX_FLOAT = float(np.finfo(np.float64).max)
 #: Sums of squares of values up to this stay finite, over all pairs and features that memory can hold.
 MAX_SQUARED = 1e140
+#: Squares of smaller values lose digits, or are zero.
+MIN_SQUARED = 1e-150
 #: The square of a float32 that is larger overflows; and a float64 that is larger does not fit into a float32.
 LARGE, MAX_FLOAT32 = 1e18, float(np.finfo(np.float32).max)
 
@@ -132,6 +134,24 @@ def check_magnitude(
         f"{name} has the value {value:g} in column {which}, but {needed_by} take values from {-limit:.3g} to {limit:.3g}; "
         "divide the column by a large number first."
     )
+
+
+def check_squares(samples: NDArray[Any], needed_by: str) -> None:
+    """Raise if all values are so small that their squares vanish; samples of zeros are allowed.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Finite numbers.
+    needed_by : str
+        What requires squares, as the subject of a sentence in the plural.
+    """
+    largest = max(-float(samples.min()), float(samples.max())) if samples.size else 0.0
+    if 0.0 < largest < MIN_SQUARED:
+        raise ValueError(
+            f"X has no value larger than {largest:g}, but {needed_by} lose squares of values below {MIN_SQUARED:g}; "
+            "multiply X by a large number first."
+        )
 
 
 @contextmanager

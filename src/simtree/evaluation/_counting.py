@@ -141,7 +141,8 @@ def count_comparisons(
     at_rates = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
     thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, at_rates]))
     edges = np.union1d(_edges(same_scores), _nearest(np.unique(pilot), eer(rough).threshold))
-    bins = np.linspace(*_range(same_scores, pilot), N_BINS + 1)
+    # Rounding among the smallest numbers there are could make edges decrease.
+    bins = np.maximum.accumulate(np.linspace(*_range(same_scores, pilot), N_BINS + 1))
     n_subgroups = 0 if subgroups is None else int(subgroups.max()) + 1
     tallies = [PairTally(thresholds, n_units, draws, independent=groups_of_pairs is not None) for _ in range(2)]
     of_same, of_different = (_PairCounts(edges, bins, tally, n_subgroups) for tally in tallies)

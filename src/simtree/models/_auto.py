@@ -89,7 +89,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         held-out data with `calibrate_threshold`.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X had string column names.
 
     Examples

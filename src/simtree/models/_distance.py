@@ -15,7 +15,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import CoordinateSet, SamplePairs, max_value
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs, check_training_values, max_value
 from simtree.pairs._inputs import check_training
 
 # Sign that makes larger scores mean more similar, and the maximum score.
@@ -48,7 +48,7 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
         choose it on held-out data with `calibrate_threshold`.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X had string column names.
 
     Examples
@@ -98,6 +98,7 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
             samples, source = check_training(self, X, y, pairs, never_pair)
             prepared = self._fit_representation(samples, source)
             self._pair_map = CoordinateSet((self.metric,), prepared.shape[1])
+            check_training_values(prepared, self._pair_map.kinds)
             self._check_magnitude(prepared, *max_value(self._pair_map.kinds, prepared.shape[1]))
             self.threshold_ = youden_threshold(self._roc_of(prepared, source))
         return self

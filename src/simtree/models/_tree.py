@@ -23,7 +23,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, max_value
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, check_training_values, max_value
 from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._labels import encode_groups
@@ -71,6 +71,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         n_features = samples.shape[1]
         squared = splitter.squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
         self._check_magnitude(samples, *_limit(kinds, n_features, squared))
+        check_training_values(samples, kinds)
         if directions is None:
             directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
         pair_map = CoordinateSet(kinds, n_features, directions)
@@ -338,7 +339,7 @@ class SimilarityTree(TreeLearner):
         which is optimistic; choose it on held-out data with `calibrate_threshold`.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X had string column names.
 
     See Also

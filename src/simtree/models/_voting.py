@@ -58,7 +58,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
         choose it on held-out data with `calibrate_threshold`.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X had string column names.
 
     Examples

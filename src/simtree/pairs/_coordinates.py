@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
 from simtree._kernels.samples import fill_products
-from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_unmasked
+from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_squares, check_unmasked
 
 
 class _PairArrays(NamedTuple):
@@ -185,7 +185,7 @@ class CoordinateSet:
         n_features = fields.integer("n_features", 1, MAX_FEATURES)
         directions = np.empty((0, n_features))
         if fields.has("directions"):
-            directions = fields.array("directions", "float64", (None, n_features))
+            directions = fields.moderate("directions", (None, n_features))
             if not np.abs(directions).max(axis=1).all():
                 raise fields.fail("directions", "must not hold a direction of zeros")
         if set(kinds) - set(KINDS) or not kinds or len(set(kinds)) < len(kinds) or (OBLIQUE in kinds) != bool(len(directions)):
@@ -412,6 +412,21 @@ def max_value(kinds: Sequence[str], n_features: int) -> tuple[float, str]:
     limits = {kind: _MAX_VALUES[kind](n_features) for kind in kinds if kind in _MAX_VALUES}
     limit = min(limits.values(), default=MAX_FLOAT)
     return limit, "coordinates of kind " + " and ".join(kind for kind, own in limits.items() if own == limit)
+
+
+def check_training_values(samples: NDArray[Any], kinds: Sequence[str]) -> None:
+    """Raise if the products of which some coordinates consist vanish in all samples.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Training samples.
+    kinds : sequence of str
+        Names from `KINDS`.
+    """
+    squared = [kind for kind in kinds if kind in ("product", "dot", "cosine", "euclidean")]
+    if squared:
+        check_squares(samples, "coordinates of kind " + " and ".join(squared))
 
 
 def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:

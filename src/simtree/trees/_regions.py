@@ -323,7 +323,7 @@ class ObliqueRegion:
     @classmethod
     def _from_state(cls, fields: Fields, n: int, pair_map: CoordinateSet) -> Iterator[ObliqueRegion]:
         """Yield ``n`` regions."""
-        directions = fields.array("directions", "float64", (None, pair_map.n_features))
+        directions = fields.moderate("directions", (None, pair_map.n_features))
         if not np.abs(directions).max(axis=1).all():
             raise fields.fail("directions", "must not contain a zero vector")
         n_directions = fields.lengths("n_directions", n, len(directions), low=1)
