@@ -27,7 +27,7 @@ class MeansSplitter(Splitter):
 
     def split(self, cell: Cell) -> Split | None:
         """Return the side of the plane on which the same pairs are."""
-        values, same = cell.pair_map.values(cell.point_pairs), cell.same
+        values, same = cell.pair_map.values(cell.sample_pairs), cell.same
         gap = values[same].mean(axis=0) - values[~same].mean(axis=0)
         weights = np.divide(gap, values.var(axis=0), out=np.zeros_like(gap), where=values.var(axis=0) > 0)
         if not weights.any():

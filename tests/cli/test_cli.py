@@ -113,7 +113,7 @@ def test_a_folder_without_mnist_is_named(tmp_path):
     done = simtree("reproduce", "mnist", "--data", str(tmp_path), "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert f"is not in {tmp_path}; put it there" in done.stderr
-    assert "On the command line the folder is --data" in done.stderr
+    assert "On the command line, give the folder with --data" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -389,7 +389,7 @@ def check_kernels():
 @pytest.mark.parametrize("few_pairs", [0, 10**9])
 def test_kernels_take_extreme_numbers(monkeypatch, few_pairs):
     """Runs again interpreted and bounds-checked (`make kernels`), with and without the bounded search."""
-    monkeypatch.setattr("simtree.models._search.FEW_PAIRS", few_pairs)
+    monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", few_pairs)
     check_kernels()
 
 

@@ -48,8 +48,8 @@ def test_the_script_writes_a_page_or_names_what_is_missing(tmp_path, monkeypatch
     monkeypatch.setattr("sys.argv", ["make_reproduction.py", "--results", str(RESULTS), "--out", str(page)])
     make_reproduction.main()
     assert capsys.readouterr().out == f"Written: {page}\n"
-    assert page.read_text(encoding="utf-8").startswith("# The paper's experiments, reproduced")
+    assert page.read_text(encoding="utf-8").startswith("# Reproduction of the paper's experiments")
     monkeypatch.setattr("sys.argv", ["make_reproduction.py", "--results", str(tmp_path), "--out", str(page)])
     with pytest.raises(SystemExit, match="1"):
         make_reproduction.main()
-    assert "table1.json is not there" in capsys.readouterr().err
+    assert "table1.json does not exist" in capsys.readouterr().err

@@ -19,7 +19,7 @@ def test_one_rule_says_what_an_open_set_is(n, open_set):
     y = labels(n)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     assert AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
-    assert presets.forest_preset(PairSampler(y)).bag == ("classes" if open_set else "points")
+    assert presets.forest_preset(PairSampler(y)).bag == ("classes" if open_set else "samples")
 
 
 def test_a_forest_goes_by_what_there_is_to_learn_from():

@@ -163,7 +163,7 @@ def test_feature_names_of_a_data_frame_are_used(blobs):
 
 
 def test_wrong_arguments_of_a_tree_display(tree):
-    with pytest.raises(ValueError, match="feature_names has 1 names; X had 4 features"):
+    with pytest.raises(ValueError, match="feature_names has 1 name; X had 4 features"):
         TreeDisplay.from_estimator(tree, feature_names=["a"])
     with pytest.raises(ValueError, match="max_depth=-1"):
         TreeDisplay.from_estimator(tree, max_depth=-1)

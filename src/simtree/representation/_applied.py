@@ -105,6 +105,6 @@ def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
     if len(rows) != n_samples:
         raise ValueError(
             f"representation returned {count(len(rows), 'row')} for {count(n_samples, 'sample')}; "
-            "it must return one per sample."
+            "it must return one row per sample."
         )
     return rows
