@@ -24,7 +24,7 @@ from simtree._utils.files import write_atomically
 from simtree.evaluation._intervals import tally_pairs
 from simtree.evaluation._thresholds import Goal, choose_threshold
 from simtree.metrics import eer, roc_curve, tpr_at_fpr
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 ROOT = Path(__file__).parents[1]
 CONFIDENCE, RATES, N_SAMPLES, N_BOOTSTRAPS = 0.95, (0.05, 0.01), 4, 200

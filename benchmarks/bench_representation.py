@@ -34,7 +34,8 @@ from simtree import (
 from simtree._utils.files import write_atomically
 from simtree.datasets import load_keystroke
 from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 FPR = [1e-1, 1e-2, 1e-3, 1e-4]
 FILES = {"audio": "audiomnist_mfcc60.npz", "lfw": "lfw_dlib128.npz"}

@@ -18,7 +18,7 @@ from measure import AUC, N_JOBS, SEED, TPR
 from problems import Samples, draw, materialise, row_numbers
 from simtree import CartSplitter, SimilarityForest, SimilarityTree
 from simtree.metrics import roc_curve, tpr_at_fpr
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 # Number of pairs per block when a peer scores: 80 MB with 306 coordinates.
 SCORED_AT_ONCE = 65_536

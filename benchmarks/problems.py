@@ -13,7 +13,8 @@ from sklearn.preprocessing import QuantileTransformer
 
 from measure import SEED
 from simtree.datasets import load_keystroke, load_mnist
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 # Number of pairs per block when coordinates are computed, to avoid temporaries of the size of the matrix.
 BLOCK = 4096

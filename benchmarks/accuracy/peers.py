@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import models
 from problems import draw, row_numbers
 from simtree.experiments import _peers as maps
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 # Number of pairs per block when coordinates are computed.
 BLOCK = 16_384

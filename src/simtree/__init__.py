@@ -1,4 +1,7 @@
-"""simtree learns how alike two things are: ranking trees whose ROC curve over pairs is as high as possible."""
+"""A scikit-learn-compatible library for similarity learning.
+
+Trees, forests and ensembles that optimise the ROC curve of a symmetric pair score.
+"""
 
 import importlib
 from typing import Any

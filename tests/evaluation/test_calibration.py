@@ -7,7 +7,8 @@ import pytest
 
 from simtree import SimilarityForest
 from simtree.evaluation._calibration import fit_calibration
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 
 @pytest.fixture(scope="module")

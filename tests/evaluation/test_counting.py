@@ -9,7 +9,8 @@ import simtree.evaluation._counting as comparisons
 from simtree.evaluation._counting import SAME_SHARE, count_comparisons
 from simtree.evaluation._intervals import tally_pairs
 from simtree.metrics import cllr, d_prime, eer, min_cllr, roc_curve, searches
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 FMR = np.array([0.1, 0.01])
 

@@ -15,7 +15,8 @@ from identity_effects import DISTRIBUTIONS
 from simtree import SimilarityTree
 from simtree.evaluation._thresholds import Goal, best_knot, choose_threshold, n_identities_for
 from simtree.metrics import roc_curve
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 
 @st.composite

@@ -8,7 +8,8 @@ from scipy.stats import multivariate_normal
 from simtree import GaussianSimilarity, MarginalQuantiles
 from simtree.metrics import roc_curve
 from simtree.models import _gaussian as gaussian
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 WITHIN = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, -0.3], [0.0, -0.3, 0.5]])
 BETWEEN = np.array([[2.0, 0.0, 0.4], [0.0, 0.5, 0.1], [0.4, 0.1, 1.0]])

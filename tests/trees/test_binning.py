@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from simtree.pairs._coordinates import FEATURE_KINDS, WHOLE_KINDS, CoordinateSet
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 from simtree.trees._binning import TrainingPairs, find_edges
 
 

@@ -115,17 +115,6 @@ def require_matplotlib() -> None:
     os.environ.setdefault("MPLBACKEND", "Agg")  # plots go to files: no display needed
 
 
-def counted(n: int, thing: str, things: str | None = None) -> str:
-    """Return a number of things in words.
-
-    Examples
-    --------
-    >>> counted(1, "feature"), counted(1200, "row"), counted(2, "identity", "identities")
-    ('1 feature', '1,200 rows', '2 identities')
-    """
-    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
-
-
 def file_size(n_bytes: int) -> str:
     """Return a number of bytes in words.
 

@@ -10,12 +10,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from simtree._utils.validation import count
 from simtree.cli._common import (
     Data,
     Json,
     Model,
     check_writable,
-    counted,
     friendly_errors,
     require_matplotlib,
     say,
@@ -137,7 +137,7 @@ def _lines(result: dict[str, Any], n_shown: int) -> Any:
         ("against it", [value for value in rest if value < 0]),
     ):
         if part:
-            rows.add_row(f"{counted(len(part), 'other feature')} {what}", "", "", f"{sum(part):+.3f}")
+            rows.add_row(f"{count(len(part), 'other feature')} {what}", "", "", f"{sum(part):+.3f}")
     rows.add_section()
     rows.add_row("score", "", "", f"{result['score']:+.3f}")
     rows.add_row("threshold", "", "", f"{result['threshold']:+.3f}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from simtree._utils.validation import count
 from simtree.cli._common import (
     Data,
     Jobs,
@@ -18,7 +19,6 @@ from simtree.cli._common import (
     NeverPair,
     Seed,
     check_writable,
-    counted,
     file_size,
     friendly_errors,
     say,
@@ -123,8 +123,8 @@ def fit(
         X = found.numbers(names, can_drop=True)
         learner = _learner(model, pairs, trees or N_TREES, splitter and splitter.value, depth, seed, n_jobs)
         n_identities = len(np.unique(pairs.labels))
-        counts = f"{counted(len(X), 'row')} with {counted(n_identities, 'value')}"
-        what = f"{counts} of {label}, {counted(len(names), 'feature')}"
+        counts = f"{count(len(X), 'row')} with {count(n_identities, 'value')}"
+        what = f"{counts} of {label}, {count(len(names), 'feature')}"
         if model is Kind.auto:
             say("Estimating the time: each candidate is tried on a few pairs ...")
         expected = expected_seconds(learner, X, y, apart)
@@ -175,7 +175,7 @@ def _learner(
 def _tell_unnamed(found: Table, names: list[str]) -> None:
     left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
     if left:
-        say(f"{found.name}: {counted(len(left), 'column')} without a name left out (mostly row numbers).")
+        say(f"{found.name}: {count(len(left), 'column')} without a name left out (mostly row numbers).")
 
 
 def _duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from simtree.cli._common import counted
+from simtree._utils.validation import count
 from simtree.cli._tables import Table, check_there, choose_features
 from simtree.models._load import load
 from simtree.pairs._sampling import PairSampler
@@ -60,7 +60,7 @@ def points_of(model: Any, found: Table, others: list[str]) -> Any:
     columns = choose_features(found, [], [], others)
     if len(columns) != model.n_features_in_:
         raise ValueError(
-            f"{found.name} has {counted(len(columns), 'feature')}, but the model was fitted on {model.n_features_in_}, without "
+            f"{found.name} has {count(len(columns), 'feature')}, but the model was fitted on {model.n_features_in_}, without "
             "names; give a table with just these, in the same order."
         )
     return found.numbers(columns).to_numpy()

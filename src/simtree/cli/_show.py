@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from simtree.cli._common import Json, Model, counted, file_size, friendly_errors, show, show_json, table
+from simtree._utils.validation import count
+from simtree.cli._common import Json, Model, file_size, friendly_errors, show, show_json, table
 from simtree.cli._models import load_model
 
 
@@ -87,7 +88,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     if described["chosen"]:
         rows.add_row("chosen", described["chosen"])
     if described["n_trees"]:
-        rows.add_row("trees", f"{described['n_trees']:,}, with {counted(described['n_cells'], 'terminal cell')}")
+        rows.add_row("trees", f"{described['n_trees']:,}, with {count(described['n_cells'], 'terminal cell')}")
         rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")
     if described["oob_auc"] is not None:
         rows.add_row("out-of-bag AUC", f"{described['oob_auc']:.4f}")

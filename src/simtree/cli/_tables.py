@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simtree.cli._common import counted, say
+from simtree._utils.validation import count
+from simtree.cli._common import say
 from simtree.cli._text_files import (
     ENCODING,
     HEAD_BYTES,
@@ -238,7 +239,7 @@ def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
     """Return a table with one row per sample, of which there are at least two; ``text`` as in `read_table`."""
     found = read_table(path, text)
     if len(found) < 2:
-        raise ValueError(f"{found.name} has {counted(len(found), 'row')}; a pair needs two: give more rows.")
+        raise ValueError(f"{found.name} has {count(len(found), 'row')}; a pair needs two: give more rows.")
     if found.is_text and all(_is_number(name) for name in found.frame.columns):
         raise ValueError(f"{found.name} starts with numbers; its first line must name the columns.")
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from simtree._utils.validation import count
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, cllr, min_cllr, monotone_llr
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 # Folds of identities for the held-out cost after calibration.
 N_FOLDS = 5

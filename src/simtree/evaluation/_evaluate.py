@@ -29,7 +29,8 @@ from simtree.metrics import (
 )
 from simtree.metrics._roc import check_scores, thresholds_of
 from simtree.pairs._labels import encode_groups
-from simtree.pairs._sampling import IndexPairs, PairSampler, PairSource
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs, PairSource
 
 DEFAULT_FPRS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 DEFAULT_FPIRS = (1e-1, 1e-2, 1e-3)

@@ -24,7 +24,7 @@ from scipy.stats import beta, t
 from simtree._utils.validation import check_integer, check_real
 from simtree.metrics import FloatArray, eer, roc_curve, threshold_at_fmr, tpr_at_fpr
 from simtree.metrics._roc import check_scores
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 # Number of table entries (pairs of units times thresholds) per block.
 BLOCK_ENTRIES = 1 << 22

@@ -24,7 +24,7 @@ from simtree.evaluation._intervals import PairTally, min_sizes, upper_bound
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, Roc, n_for_rate
 from simtree.metrics._roc import thresholds_of
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
 # Multiples of the target FPR at whose thresholds the bound is computed, in addition to thresholds along the entire curve.

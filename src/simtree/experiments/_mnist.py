@@ -25,7 +25,8 @@ from simtree.experiments import _peers as peers
 from simtree.experiments._results import Order, RunLog, Values, markdown_table, write_figure, write_result
 from simtree.metrics import roc_curve, tpr_at_fpr
 from simtree.models._forest import SimilarityForest
-from simtree.pairs._sampling import IndexPairs, PairSampler
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 from simtree.plots import BLUE, ORANGE
 from simtree.splitters import CartSplitter
 

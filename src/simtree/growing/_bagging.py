@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simtree.growing._grower import GrowthParams
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._sampling import IndexPairs, PairSource
+from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.trees._rank_tree import RankTree
 
 # Maximum number of attempts to draw a bag that has both same and different pairs.

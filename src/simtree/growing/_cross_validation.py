@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simtree._utils.folds import assign_folds
 from simtree.growing._grower import GrowthParams
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 from simtree.trees._pruning import PruningPath, held_out_aucs, held_out_gains
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree.pairs._coordinates import CoordinateSet
-from simtree.pairs._sampling import IndexPairs, PairSource
+from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.splitters._base import Cell, Splitter
 from simtree.trees._binning import TrainingPairs
 from simtree.trees._rank_tree import RankTree, TreeBuilder

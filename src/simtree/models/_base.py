@@ -28,7 +28,7 @@ from simtree.models._persistence import PersistenceMixin
 from simtree.models._search import TopK, plan_search
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_pairs, check_samples, check_training
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 from simtree.trees._rank_tree import RankTree
 
 # Number of pairs scored by one thread at a time; also limits the memory that pairwise_score needs beyond its result.

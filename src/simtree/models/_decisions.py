@@ -16,7 +16,7 @@ from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE
 from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold
 from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 
 # Maximum number of pairs of labelled samples that `score` and `calibrate_probability` use; if there are more, they are sampled.
 MAX_SCORE_PAIRS = 1_000_000

@@ -23,7 +23,7 @@ from simtree.models._tree import TreeLearner
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_pairs, check_training
-from simtree.pairs._sampling import IndexPairs, PairSource
+from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._rank_tree import RankTree

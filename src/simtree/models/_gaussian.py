@@ -20,7 +20,7 @@ from simtree.models._represented import RepresentedMixin
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs, occurring
 from simtree.pairs._directions import difference_scatter, signed
 from simtree.pairs._inputs import check_training
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 from simtree.representation._base import filled_in_blocks
 
 Matrix = NDArray[np.float64]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 from simtree.representation._applied import (
     fit_representation,
     represent,

@@ -27,7 +27,8 @@ from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, chec
 from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._labels import encode_groups
-from simtree.pairs._sampling import PairSource, check_drawing
+from simtree.pairs._sampling import check_drawing
+from simtree.pairs._sources import PairSource
 from simtree.representation._applied import represented_names
 from simtree.splitters import BY_NAME, Splitter
 from simtree.trees import _export as rules

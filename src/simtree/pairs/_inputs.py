@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from simtree._utils.matrices import check_matrix, check_rows, check_unmasked
 from simtree._utils.validation import check_pair_labels, count
-from simtree.pairs._sampling import Index, IndexPairs, PairSampler, PairSource
+from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import Index, IndexPairs, PairSource
 
 # Samples of these types are used as they are; others are converted to the first.
 DTYPES = [np.float64, np.float32]

@@ -14,8 +14,6 @@ from simtree._utils.validation import check_choice, check_integer, check_real, c
 from simtree.pairs._labels import encode_labels, n_missing
 from simtree.pairs._sources import DifferentBlock, Index, IndexPairs, PairSource
 
-__all__ = ["DifferentBlock", "Index", "IndexPairs", "PairSampler", "PairSource", "check_drawing"]
-
 # Maximum number of different pairs drawn at a time if `never_pair` may reject some of them.
 MAX_DRAWN_AT_ONCE = 1 << 22
 

@@ -28,7 +28,7 @@ from simtree.io._registry import (
     refusal,
     set_fitted_state,
 )
-from simtree.pairs._sampling import PairSource
+from simtree.pairs._sources import PairSource
 
 
 def fit_representation(representation: Any, samples: NDArray[Any], source: PairSource) -> tuple[Any, NDArray[Any]]:

@@ -22,7 +22,7 @@ from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
 from simtree._utils.threads import in_threads
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
-from simtree.pairs._sampling import IndexPairs
+from simtree.pairs._sources import IndexPairs
 
 # Quantiles of this many values are accurate enough for 255 edges: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
