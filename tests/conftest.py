@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,43 +77,3 @@ def mnist_out(mnist_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("mnist")
     mnist.run(Order(out, 1, 0, 1, "simtree reproduce mnist"), folder=mnist_folder, sizes=TINY_MNIST)
     return out
-
-
-# What takes seconds per test or starts programs, measured with `--durations`; `make test-fast` leaves it out.
-SLOW_FOLDERS = ("benchmarks", "cli", "experiments")
-SLOW_FILES = (
-    "contracts/test_extreme_numbers.py",
-    "evaluation/test_intervals.py",
-    "evaluation/test_thresholds.py",
-    "kernels/test_compilation.py",
-    "kernels/test_operation_counts.py",
-    "models/test_auto.py",
-    "models/test_search.py",
-    "project/test_demo.py",
-    "project/test_examples.py",
-    "project/test_project_files.py",
-)
-SLOW_TESTS = (
-    "test_a_progress_bar_is_shown_on_a_terminal",
-    "test_bounds_are_checked_when_asked",
-    "test_forged_files_are_refused_or_work",
-    "test_fourier_features_approximate_the_kernel",
-    "test_gap_on_keystroke_data",
-    "test_out_of_bag_estimates_agree_with_held_out_samples_and_identities",
-    "test_pairs_as_arrays_and_as_row_indices",
-    "test_top_k_is_all_scores_sorted",
-    "test_top_k_of_single_and_double_precision",
-)
-
-
-def pytest_collection_modifyitems(items):
-    """Mark the slow tests."""
-    root = Path(__file__).parent
-    for item in items:
-        try:
-            path = item.path.relative_to(root)
-        except ValueError:
-            continue
-        name = item.originalname if hasattr(item, "originalname") else item.name
-        if path.parts[0] in SLOW_FOLDERS or path.as_posix() in SLOW_FILES or name in SLOW_TESTS:
-            item.add_marker(pytest.mark.slow)

@@ -22,6 +22,8 @@ from accuracy.peers import Training
 from accuracy.protocol import SCALES, Benchmark, Comparison, Model, Unit
 from simtree.experiments._results import Order
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 TINY = SCALES["tiny"]
 

@@ -24,7 +24,7 @@ from measure import AUC, COMPILATION, MEMORY, RATE, SECONDS, TPR, Goal, Line, Se
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmark reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmark reads /proc")]
 
 
 # The frame

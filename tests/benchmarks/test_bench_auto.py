@@ -3,7 +3,11 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 import bench_auto
+
+pytestmark = pytest.mark.slow
 
 
 def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):

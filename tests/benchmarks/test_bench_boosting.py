@@ -9,6 +9,8 @@ import pytest
 import bench_boosting
 from accuracy.data import Pairs, make_samples, split_identities
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("step", [0.3, 1.0])
 def test_boosting_learns(step):

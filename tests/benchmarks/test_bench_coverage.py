@@ -12,6 +12,8 @@ from bench_coverage import make_page, one_coverage, one_threshold, outside
 from identity_effects import DISTRIBUTIONS
 from simtree.metrics import roc_curve
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 RESULT = json.loads((DOCS / "results" / "coverage.json").read_text())
 

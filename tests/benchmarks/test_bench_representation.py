@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import bench_representation
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ ROWS = ["fit", "second goal", "peak memory", "scoring", "import", "compilation",
 BESIDE_SKLEARN = {"fit", "second goal", "peak memory", "import", "AUC"}
 CONTEXT = {"sampling", "AUC"}
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmark reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmark reads /proc")]
 
 
 def run(folder, *arguments, **variables):

@@ -14,6 +14,8 @@ import pytest
 
 import make_reproduction
 
+pytestmark = pytest.mark.slow
+
 SIMTREE = [sys.executable, "-m", "simtree"]
 TABLE1 = ["reproduce", "table1", "--runs", "1", "--n-jobs", "1", "--seed", "3"]
 

@@ -14,6 +14,8 @@ import pytest
 import simtree
 from simtree.datasets import load_keystroke
 
+pytestmark = pytest.mark.slow
+
 
 def keystroke():
     """400 timings of one password from each of 51 people."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 import make_cli
 from simtree.cli._app import app
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_page_is_what_the_commands_say():

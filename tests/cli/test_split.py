@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 from simtree.cli._app import app
 from simtree.pairs import split_identities
 
+pytestmark = pytest.mark.slow
+
 INTO = ["--into", "train:0.4", "tune:0.3", "test:0.3"]
 
 

@@ -12,6 +12,8 @@ from simtree.cli import _tables as tables
 from simtree.cli import _text_files as text_files
 from simtree.cli._tables import Table, choose_features, read_samples, read_table, stream_table
 
+pytestmark = pytest.mark.slow
+
 FRAME = pd.DataFrame(
     {"who": ["ann", "ann", "bob", "bob"], "hold": [0.1, 0.25, 1 / 3, 1e-17], "flight": [1, 2, 3, 4], "left": [True, False] * 2}
 )

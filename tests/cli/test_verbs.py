@@ -24,6 +24,8 @@ from simtree.models import _presets as presets
 from simtree.models._presets import forest_preset
 from simtree.pairs._sampling import PairSampler
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["hold", "flight", "press", "tilt"]
 
 

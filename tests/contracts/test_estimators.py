@@ -137,6 +137,7 @@ def way(request, monkeypatch):
     monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("k", [1, 7, 120, 150])
 def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
@@ -169,6 +170,7 @@ def test_top_k_from_a_score_on(fitted, gallery):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("way")
 def test_top_k_of_single_and_double_precision(fitted, gallery, new_pairs):
     """Scores are those of the values as they are, also where queries and gallery have different types."""
@@ -242,6 +244,7 @@ def test_same_seed_same_model(estimator, blobs, new_pairs):
 # One answer by every way of asking -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pairs_as_arrays_and_as_row_indices(estimator, blobs):
     X, y = blobs
     index = PairSampler(y).sample(500, np.random.default_rng(0))

@@ -15,6 +15,8 @@ from sklearn.base import clone
 from simtree import DistanceSimilarity, GaussianSimilarity, evaluate, evaluate_scores, load, metrics
 from simtree.pairs import KINDS, pair_features
 
+pytestmark = pytest.mark.slow
+
 MODELS = (
     ESTIMATORS
     | OTHERS

@@ -23,6 +23,8 @@ from simtree.evaluation._intervals import (
 from simtree.metrics import roc_curve, tpr_at_fpr
 from simtree.pairs._sampling import PairSampler
 
+pytestmark = pytest.mark.slow
+
 FPR = [0.1, 0.02]
 N_POINTS = 120
 

@@ -18,6 +18,8 @@ from simtree.metrics import roc_curve
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def scored_pairs(draw):

@@ -17,6 +17,8 @@ from simtree.experiments import _figures as figures
 from simtree.experiments._results import Order
 from simtree.metrics import roc_curve
 
+pytestmark = pytest.mark.slow
+
 SIZES = figures.Sizes(points=400, pairs=2_000, fresh=2_000, marks=50)
 PICTURES = ("figures_square.png", "figures_split.png", "figures_tree.png", "figures_knots.png")
 

@@ -15,6 +15,8 @@ from simtree.experiments import _lemma as lemma
 from simtree.experiments._results import Order
 from simtree.pairs._coordinates import pair_features
 
+pytestmark = pytest.mark.slow
+
 SIZES = lemma.Sizes(pairs=3_000, fresh=5_000, marks=50)
 
 

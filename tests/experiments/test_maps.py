@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import matplotlib
+import pytest
 
 matplotlib.use("Agg")
 
@@ -10,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from simtree.experiments import _maps as maps
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_map_puts_its_first_row_below_and_its_first_column_left():

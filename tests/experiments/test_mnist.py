@@ -19,6 +19,8 @@ from conftest import TINY_MNIST, drawn_images
 from simtree.experiments import _mnist as mnist
 from simtree.experiments._results import Order
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_TORCH = importlib.util.find_spec("torch") is None
 
 

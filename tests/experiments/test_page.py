@@ -11,6 +11,8 @@ import pytest
 import make_reproduction
 from make_reproduction import SECTIONS, make_page, write_page
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "results"
 

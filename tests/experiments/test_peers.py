@@ -15,6 +15,8 @@ from simtree.experiments._peers import cosine_scores, euclidean_scores, inner_pr
 from simtree.metrics import roc_curve
 from simtree.pairs._sampling import PairSampler
 
+pytestmark = pytest.mark.slow
+
 
 def auc_of(score, points, y):
     """AUC of a score over all pairs."""

@@ -10,6 +10,8 @@ import pytest
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import Order, RunLog, markdown_table, mean_and_spread, write_result
 
+pytestmark = pytest.mark.slow
+
 
 def square(number):
     if number < 0:

@@ -16,6 +16,8 @@ import pytest
 from simtree.experiments import _table1 as table1
 from simtree.experiments._results import Order
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):

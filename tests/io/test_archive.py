@@ -235,6 +235,7 @@ def test_entries_that_are_not_as_they_must_be_are_named(name):
         WRONG[name](fields)
 
 
+@pytest.mark.slow
 def test_forged_files_are_refused_or_work():
     """A few hundred, in a process of its own that may take a gigabyte more than it has; `make kernels` makes ten thousand."""
     program = Path(__file__).parents[1] / "fuzz_model_files.py"

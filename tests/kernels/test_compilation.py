@@ -13,6 +13,8 @@ import pytest
 
 import simtree
 
+pytestmark = pytest.mark.slow
+
 # A small fit that needs few kernels: a square region compiles in a few seconds.
 FIT = (
     "import numpy as np, simtree;"

@@ -742,6 +742,7 @@ def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
 # the lanes have teeth --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bounds_are_checked_when_asked():
     """The third lane would prove nothing if a cached kernel without checks were used."""
     code = (

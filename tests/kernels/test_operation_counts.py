@@ -20,6 +20,8 @@ from simtree.pairs._sampling import PairSampler
 from simtree.trees import _binning as binning
 from simtree.trees import _rank_tree as tree
 
+pytestmark = pytest.mark.slow
+
 N_FEATURES = 8
 N_COORDINATES = 2 * N_FEATURES
 DEPTH = 6

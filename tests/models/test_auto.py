@@ -10,6 +10,8 @@ from simtree import AutoSimilarity, DistanceSimilarity, SimilarityForest
 from simtree.models import _auto as auto
 from simtree.models import _presets as presets
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):

@@ -250,6 +250,7 @@ def people(seed, n_people, n_samples=20):
     return sample
 
 
+@pytest.mark.slow
 def test_out_of_bag_estimates_agree_with_held_out_samples_and_identities(fewer_pairs):
     """Means over four populations of forty people; strangers are two hundred others.
 
@@ -270,6 +271,7 @@ def test_out_of_bag_estimates_agree_with_held_out_samples_and_identities(fewer_p
     assert classes < points < other_points + 0.005 < training
 
 
+@pytest.mark.slow
 def test_gap_on_keystroke_data(capsys, fewer_pairs):
     """Other samples of people seen in training, against people never seen: the gap is large, and each figure is honest.
 
@@ -463,6 +465,7 @@ def test_training_curve_and_threshold(blobs):
     assert small(oob_score=True, n_estimators=20).fit(X, y).oob_score_ < small(n_estimators=20).fit(X, y).auc_
 
 
+@pytest.mark.slow
 def test_a_progress_bar_is_shown_on_a_terminal(blobs):
     """With rich, on a pseudo-terminal: the bar is there, and says how many trees are done."""
     pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")

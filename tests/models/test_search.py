@@ -10,6 +10,8 @@ from simtree._kernels import nearest
 from simtree.models import _search as retrieval
 from simtree.models._search import BoundedSearch, Part, TopK
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 2 * nearest.WIDTH + 1000
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import simtree
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))

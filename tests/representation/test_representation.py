@@ -202,6 +202,7 @@ def test_weights_are_those_of_ridge_regression(blobs, kind, monkeypatch):
         np.testing.assert_allclose(cross_fitted[folds == fold], rest.predict(values[folds == fold]), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_fourier_features_approximate_the_kernel(blobs):
     X, y = blobs
     model = KernelDiscriminant(n_landmarks=3000, landmarks="fourier", gamma=0.3, alpha=1.0, random_state=0).fit(X, y)
