@@ -99,6 +99,9 @@ def gaussian_ratio(
         ratio = l·(y + y') - (y - y')ᵀ P (y - y') / 2 - (y + y')ᵀ R (y + y') / 2,
 
     which is u(y) + u(y') + yᵀ (P - R) y' with u(y) = l·y - yᵀ (P + R) y / 2.
+
+    `GaussianSimilarity` models the samples instead: there D and S follow from one covariance within and one between classes, as
+    the samples of a different pair are independent. In a cell they are not, because pairs were selected by their scores.
     """
     a = pairs.A[pairs.first[:, None], features].astype(np.float64)
     b = pairs.B[pairs.second[:, None], features].astype(np.float64)
