@@ -13,19 +13,27 @@ from simtree.models import _presets as presets
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def small():
     """Forests and representations so small that a fit takes a second."""
-    tiny = presets.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
-    monkeypatch.setattr(presets, "SMALL", tiny)
-    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
-    monkeypatch.setattr(auto, "VALIDATION_PAIRS", 20_000)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        tiny = presets.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
+        monkeypatch.setattr(presets, "SMALL", tiny)
+        monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
+        monkeypatch.setattr(auto, "VALIDATION_PAIRS", 20_000)
+        yield
 
 
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    return X[::2], y[::2]
+    return pd.DataFrame(X[::3], columns=[f"p{j}" for j in range(64)]), y[::3]
+
+
+@pytest.fixture(scope="module")
+def chosen(digits, small):
+    """The choice for the known classes of the digits."""
+    return AutoSimilarity(target_fpr=0.01, random_state=0).fit(*digits)
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +44,7 @@ def round_people():
     return rng.normal(size=(40, 6))[y] + 0.3 * rng.normal(size=(240, 6)), y
 
 
-def test_known_classes_are_learned(digits):
-    X, y = digits
-    chosen = AutoSimilarity(target_fpr=0.01, random_state=0).fit(X, y)
+def test_known_classes_are_learned(chosen):
     assert not chosen.open_set_
     assert isinstance(chosen.best_estimator_, SimilarityForest)
     table = pd.DataFrame(chosen.results_)
@@ -72,9 +78,9 @@ def test_open_set_folds_leave_out_entire_classes(round_people):
 
 
 def test_same_seed_same_choice_and_scores_for_any_number_of_jobs(digits):
-    X, y = digits
-    first = AutoSimilarity(target_fpr=0.01, n_jobs=1, random_state=3).fit(X[:300], y[:300])
-    again = clone(first).set_params(n_jobs=2).fit(X[:300], y[:300])
+    X, y = digits[0][:200], digits[1][:200]
+    first = AutoSimilarity(target_fpr=0.01, n_jobs=1, random_state=3).fit(X, y)
+    again = clone(first).set_params(n_jobs=2).fit(X, y)
     assert first.best_name_ == again.best_name_
     np.testing.assert_array_equal(first.results_["tpr"], again.results_["tpr"])
     np.testing.assert_array_equal(first.pairwise_score(X[:20]), again.pairwise_score(X[:20]))
@@ -87,10 +93,8 @@ def test_budget_stops_the_search_but_the_simplest_is_always_tried(digits):
     assert chosen.best_name_ == "euclidean"
 
 
-def test_scores_are_those_of_the_best_estimator(digits):
-    X, y = digits
-    frame = pd.DataFrame(X, columns=[f"p{j}" for j in range(64)])
-    chosen = AutoSimilarity(target_fpr=0.01, random_state=0).fit(frame, y)
+def test_scores_are_those_of_the_best_estimator(digits, chosen):
+    frame, y = digits
     best = chosen.best_estimator_
     np.testing.assert_array_equal(chosen.pairwise_score(frame[:10]), best.pairwise_score(frame[:10]))
     np.testing.assert_array_equal(chosen.top_k(frame[:3], frame, 5)[1], best.top_k(frame[:3], frame, 5)[1])
