@@ -14,7 +14,7 @@ INSIDE, OUTSIDE = True, False
 
 
 def coordinates(pairs, kinds=("abs_diff", "sum"), directions=None):
-    """One column a kind and feature (or direction): kind by kind, feature by feature; one column a kind of the whole pair."""
+    """One column per kind and feature (or direction): kind by kind, feature by feature; one column per pairwise kind."""
     x, x2 = pairs[:, 0].astype(float), pairs[:, 1].astype(float)
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(x2, axis=1)
     formula = {
@@ -175,7 +175,7 @@ def route(F, coordinate, threshold, if_le, if_gt, at=0):
 # Points ----------------------------------------------------------------------------------------------
 
 
-def bumps(X, landmarks, gamma):
+def rbf_features(X, landmarks, gamma):
     """exp(-gamma |x - c|^2) for each row x and each column c of the landmarks."""
     return np.array([[np.exp(-gamma * np.sum((x - c) ** 2)) for c in landmarks.T] for x in X.astype(float)])
 

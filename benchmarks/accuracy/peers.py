@@ -214,7 +214,7 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(np.einsum("ij,ij->i", a, b), lengths, out=np.zeros(len(a), dtype=a.dtype), where=lengths > 0)
 
 
-# Coordinates per feature, and coordinates of the pair as a whole.
+# Coordinates per feature, and pairwise coordinates, which depend on all features.
 FEATURE_COORDINATES = {
     "abs_diff": lambda a, b: np.abs(a - b),
     "sum": np.add,

@@ -11,16 +11,12 @@ import pandas as pd
 import pytest
 
 import simtree
-from simtree.datasets import load_keystroke
 
 pytestmark = pytest.mark.slow
 
 
 def timings():
-    """Timings of one password typed by each of 51 people; where there are no real ones, made-up ones with long tails."""
-    if os.environ.get("SIMTREE_DATA"):
-        X, y = load_keystroke()
-        return X[::10], y[::10]
+    """Timings of one password typed by 51 people: few of each, with long tails."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(51), 10)
     return np.exp(rng.normal(size=(51, 8))[y] + 0.5 * rng.standard_t(3, size=(510, 8)) - 2), y

@@ -842,7 +842,7 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
         run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
         assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
         done = run("explain", file, folder / "test.csv", 0, 1, code=1)
-        assert "vote.simtree holds a vote of several models, which is not a sum over features" in done.stderr
+        assert "vote.simtree holds an ensemble of several models, which is not a sum over features" in done.stderr
 
 
 def test_a_model_without_names_takes_columns_in_their_order(folder, tmp_path):

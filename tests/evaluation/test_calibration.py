@@ -48,8 +48,8 @@ def test_calibration_helps_on_identities_it_has_not_seen(forest, people):
         share = np.average(pairs.same[chosen], weights=weight[chosen])
         assert low - 0.1 <= share <= high + 0.1
     found = forest.calibration_
-    assert found.cllr_least <= found.cllr_after < found.cllr_before
-    assert found.cllr_after < found.cllr_least + 0.05
+    assert found.cllr_min <= found.cllr_after < found.cllr_before
+    assert found.cllr_after < found.cllr_min + 0.05
     assert "Cllr" in str(found)
     assert found.to_dict()["knots"] == found.knots.tolist()
 
@@ -72,7 +72,7 @@ def test_the_cost_afterwards_is_that_of_other_identities(rng):
     y = np.repeat(np.arange(12), 3)
     pairs = PairSampler(y).all_pairs()
     found = fit_calibration(rng.normal(size=len(pairs)), pairs, y)
-    assert found.cllr_least < 0.98
+    assert found.cllr_min < 0.98
     assert found.cllr_after > 0.99
 
 

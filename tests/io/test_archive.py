@@ -36,7 +36,7 @@ def parsed(**changes):
 
 def test_a_document_comes_back():
     fields = read_document(document_bytes(CONTENT))
-    assert fields.word("word") == "é"
+    assert fields.string("word") == "é"
     assert not fields.has("none")
     assert fields.items("list", 3) == [1, 2.5, True]
     assert fields.part("part").integer("n", -5, 0) == -3
@@ -203,9 +203,9 @@ WRONG = {
     "no parts": lambda f: f.parts("list", 5),
     "no list": lambda f: f.items("word", 5),
     "a long list": lambda f: f.items("list", 2),
-    "no word": lambda f: f.word("none"),
-    "no known word": lambda f: f.word("word", ("a", "b")),
-    "no words": lambda f: f.words("list", 5),
+    "no word": lambda f: f.string("none"),
+    "no known word": lambda f: f.string("word", ("a", "b")),
+    "no words": lambda f: f.strings("list", 5),
     "no integer": lambda f: f.integer("word", 0, 5),
     "true is no integer": lambda f: f.integer("true", 0, 5),
     "an integer out of range": lambda f: f.integer("huge", 0, 5),

@@ -40,7 +40,7 @@ def random_pairs(rng, n_pairs=30, n_features=3, n_values=None):
 
 
 def as_rows(pair_array):
-    """Points, row numbers and the one coordinate of the whole pair (the Manhattan distance) of an (n, 2, q) array."""
+    """Points, row numbers and the one pairwise coordinate (the Manhattan distance) of an (n, 2, q) array."""
     first = np.arange(0, 2 * len(pair_array), 2, dtype=np.int32)
     points = pair_array.reshape(-1, pair_array.shape[2])
     return points, points, first, first + np.int32(1), oracle.coordinates(pair_array, ["manhattan"])
@@ -60,7 +60,7 @@ def both_kinds(rng, n):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_fill_values_is_the_oracle_and_symmetric(rng, dtype):
     pair_array = random_pairs(rng, 20, 3).astype(dtype)
-    kinds = np.append(np.repeat(np.arange(5, dtype=np.uint8), 3), np.uint8(coordinates.WHOLE))
+    kinds = np.append(np.repeat(np.arange(5, dtype=np.uint8), 3), np.uint8(coordinates.PAIRWISE))
     features = np.append(np.tile(np.arange(3, dtype=np.int32), 5), np.int32(0))
     values, swapped = np.empty((16, 20)), np.empty((16, 20))
     coordinates.fill_values(*as_rows(pair_array), kinds, features, values)
@@ -77,12 +77,12 @@ def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng
     points[0, 0] = 0.0
     A, B, first, second, _ = as_rows(points)
     kinds = np.arange(4)
-    whole, swapped = np.empty((20, 4)), np.empty((20, 4))
-    coordinates.fill_whole(A, B, first, second, n_features, kinds, whole)
-    coordinates.fill_whole(A, B, second, first, n_features, kinds, swapped)
+    pairwise, swapped = np.empty((20, 4)), np.empty((20, 4))
+    coordinates.fill_pairwise(A, B, first, second, n_features, kinds, pairwise)
+    coordinates.fill_pairwise(A, B, second, first, n_features, kinds, swapped)
     expected = oracle.coordinates(points[:, :, :n_features], ("dot", "cosine", "euclidean", "manhattan"))
-    np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(whole, swapped)
+    np.testing.assert_allclose(pairwise, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(pairwise, swapped)
 
 
 @np.errstate(all="ignore")  # where kernels are interpreted, NumPy warns of what they expect
@@ -97,7 +97,7 @@ def test_codes_of_whole_pairs_are_those_of_their_exact_values(rng, n_features, d
     kinds = np.array([3, 0, 2, 1])
     trees = nearest.Trees(None, np.zeros(0), np.zeros(0), kinds, n_features)
     for query in X[[0, 7, *range(30, 36)]]:
-        exact = np.array([[coordinates.whole_value(kind, query, row, n_features) for row in X] for kind in kinds])
+        exact = np.array([[coordinates.pairwise_value(kind, query, row, n_features) for row in X] for kind in kinds])
         low = np.concatenate([np.zeros(2), exact[:, 5] - 100 * step])
         grid = nearest.Grid(low, np.full(6, 1.0 / step))
         codes = np.zeros((6, 40), np.uint8)
@@ -109,12 +109,12 @@ def test_codes_of_whole_pairs_are_those_of_their_exact_values(rng, n_features, d
 def test_what_overflows_stays_a_number():
     points = np.array([[1e200, 1e200], [-1e200, 1e200], [1e200, 1e200]])
     first, second = np.array([0, 0], np.int32), np.array([1, 2], np.int32)
-    whole = np.empty((2, 4))
-    coordinates.fill_whole(points, points, first, second, 2, np.arange(4), whole)
-    assert np.isfinite(whole).all()
+    pairwise = np.empty((2, 4))
+    coordinates.fill_pairwise(points, points, first, second, 2, np.arange(4), pairwise)
+    assert np.isfinite(pairwise).all()
     values = np.empty((1, 2))
     kinds, features = np.full(1, coordinates.PRODUCT, np.uint8), np.zeros(1, np.int32)
-    coordinates.fill_values(points, points, first, second, whole, kinds, features, values)
+    coordinates.fill_values(points, points, first, second, pairwise, kinds, features, values)
     np.testing.assert_array_equal(values, [[-coordinates.MAX_FLOAT, coordinates.MAX_FLOAT]])
 
 
@@ -162,9 +162,9 @@ def test_byte_codes_count_the_edges_below(seed, n_edges, spread):
     kinds, features = np.full(2, coordinates.MAX, np.uint8), np.arange(2, dtype=np.int32)
     codes = np.zeros(values.shape, np.uint8)
     with np.errstate(over="ignore"):  # of the interpreted kernel: infinity is the last step, or the first
-        whole = np.empty((len(values), 0))
+        pairwise = np.empty((len(values), 0))
         grid = (edges, low, scale, before, first_halving)
-        binning.fill_byte_codes(values, values, rows, rows, whole, kinds, features, *grid, codes)
+        binning.fill_byte_codes(values, values, rows, rows, pairwise, kinds, features, *grid, codes)
     np.testing.assert_array_equal(codes, (edges[None] < values[:, :, None]).sum(axis=2))
 
 
@@ -450,8 +450,8 @@ def random_table(rng, n_nodes, n_features):
     later = [[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(2)]
     threshold = rng.integers(0, 6, n_nodes).astype(float)
     nodes = route.Nodes(
-        np.where(coordinate < 2 * n_features, coordinate // n_features, coordinates.WHOLE).astype(np.uint8),
-        (coordinate % n_features).astype(np.int32),  # 0 for the whole pair
+        np.where(coordinate < 2 * n_features, coordinate // n_features, coordinates.PAIRWISE).astype(np.uint8),
+        (coordinate % n_features).astype(np.int32),  # 0 for pairwise coordinates
         threshold,
         *(np.array(s, np.int32) for s in later),
     )
@@ -725,7 +725,7 @@ def test_search_finds_what_sorting_all_scores_finds(seed, k, least):
             successors, slot = [target[3 + s[:n_asked]] for s in (table.if_le, table.if_gt)], np.empty(n_asked, np.int32)
             nearest.assign_slots(np.array([0, n_asked]), *successors, slot)
             kind = table.kind[:n_asked]
-            column = table.feature[:n_asked] + np.where(kind == coordinates.WHOLE, 3, 0).astype(np.int32)
+            column = table.feature[:n_asked] + np.where(kind == coordinates.PAIRWISE, 3, 0).astype(np.int32)
             columns.append((kind, column, table.threshold[:n_asked], *successors, slot))
     start = np.array([np.arange(n_trees + 1), n_trees + 2 * np.arange(n_trees + 1)])
     asked = nearest.FirstTests(*(np.concatenate(c) for c in zip(*columns, strict=True)), start)
@@ -764,16 +764,16 @@ def test_features_of_samples_are_the_oracle(rng, dtype, n, m):
     out = np.full((n, m), np.nan)
     samples.fill_products(X, matrix, out)
     np.testing.assert_allclose(out, X.astype(float) @ matrix, rtol=1e-12, atol=1e-12)
-    samples.fill_bumps(X, matrix, 0.7, out)
-    np.testing.assert_allclose(out, oracle.bumps(X, matrix, 0.7), rtol=1e-12)
-    samples.fill_waves(X, matrix, phases, out)
+    samples.fill_rbf(X, matrix, 0.7, out)
+    np.testing.assert_allclose(out, oracle.rbf_features(X, matrix, 0.7), rtol=1e-12)
+    samples.fill_fourier(X, matrix, phases, out)
     np.testing.assert_allclose(out, np.sqrt(2 / m) * np.cos(X.astype(float) @ matrix + phases), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("fill", ["products", "bumps", "waves"])
+@pytest.mark.parametrize("fill", ["products", "rbf", "fourier"])
 def test_features_of_a_sample_do_not_depend_on_the_others(rng, fill):
     X, matrix = rng.normal(size=(11, 6)), rng.normal(size=(6, 20))
-    arguments = {"products": (), "bumps": (0.3,), "waves": (rng.uniform(0, 6, 20),)}[fill]
+    arguments = {"products": (), "rbf": (0.3,), "fourier": (rng.uniform(0, 6, 20),)}[fill]
     whole, part = np.empty((11, 20)), np.empty((11, 20))
     getattr(samples, f"fill_{fill}")(X, matrix, *arguments, whole)
     for cut in range(12):

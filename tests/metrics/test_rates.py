@@ -1,4 +1,4 @@
-"""Error rates, identification and evidence, against hand-worked ties, scikit-learn and plain restatements."""
+"""Error rates, identification and log-likelihood ratios, against hand-worked ties, scikit-learn and plain restatements."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_searches_that_cannot_be_judged():
         fnir_at_fpir(searches([[0.5, 1.0]], ["eve"], ["ann", "bob"]), 0.1)
 
 
-# --- evidence
+# --- log-likelihood ratios
 
 
 def test_d_prime_and_cllr_by_hand():

@@ -106,9 +106,9 @@ def test_complete_pairs_are_not_completed_again(rng):
     pairs = SamplePairs(X, X, np.arange(3, dtype=np.int32), np.arange(3, 6, dtype=np.int32))
     pair_map = CoordinateSet(("cosine", "sum", "euclidean"), 2)
     full = pair_map.complete(pairs)
-    assert full.whole.shape == (3, 2)
+    assert full.pairwise.shape == (3, 2)
     assert pair_map.complete(full) is full
-    np.testing.assert_array_equal(full.take(np.array([2, 0])).whole, full.whole[[2, 0]])
+    np.testing.assert_array_equal(full.take(np.array([2, 0])).pairwise, full.pairwise[[2, 0]])
     assert CoordinateSet(("sum",), 2).complete(pairs) is pairs
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from simtree.pairs._coordinates import FEATURE_KINDS, WHOLE_KINDS, CoordinateSet
+from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs
 from simtree.trees._binning import TrainingPairs, find_edges
@@ -65,7 +65,7 @@ def test_codes_and_thresholds_are_equivalent(rng, max_bins):
     X = rng.normal(size=(40, 6))
     y = np.arange(40) % 4
     pairs = PairSampler(y).all_pairs()
-    pair_map = CoordinateSet((*FEATURE_KINDS, *WHOLE_KINDS), 6)
+    pair_map = CoordinateSet((*FEATURE_KINDS, *PAIRWISE_KINDS), 6)
     training = TrainingPairs(X, pairs, pair_map, max_bins)
     F = pair_map.plain_values(training.sample_pairs(0, len(pairs))).T
     assert training.codes.shape == F.shape

@@ -49,7 +49,7 @@ def lay_grid(edges, n_edges, low, scale, before, first_halving):
 
 
 @kernel
-def fill_byte_codes(A, B, first, second, whole, kinds, features, edges, low, scale, before, first_halving, codes):
+def fill_byte_codes(A, B, first, second, pairwise, kinds, features, edges, low, scale, before, first_halving, codes):
     """Fill ``codes[p, c]`` with the number of the sorted ``edges[c]`` that lie below coordinate c of pair p.
 
     So ``code <= b`` is equivalent to ``value <= edges[c, b]`` for each b. No branch depends on a value, because it would be
@@ -63,7 +63,7 @@ def fill_byte_codes(A, B, first, second, whole, kinds, features, edges, low, sca
             a = A[first[start + q]]
             b = B[second[start + q]]
             for c in range(n_coordinates):
-                values[c, q] = pair_value(kinds[c], features[c], a, b, whole[start + q])
+                values[c, q] = pair_value(kinds[c], features[c], a, b, pairwise[start + q])
         for c in range(n_coordinates):
             own_edges, own_before, own_low, own_scale, halving = edges[c], before[c], low[c], scale[c], first_halving[c]
             for q in range(size):

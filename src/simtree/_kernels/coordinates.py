@@ -2,8 +2,8 @@
 
 A coordinate of one feature is given by a kind and a feature: its value is `coordinate_value` of ``A[first[p], feature]`` and
 ``B[second[p], feature]``. A pairwise coordinate, such as a distance, depends on all features; these values are computed once
-per pair as ``whole[p]``, and the coordinate is given by the kind WHOLE and a column of ``whole``. Each value is the same, bit
-for bit, when the two samples are swapped. All arithmetic is in float64, also for float32 rows.
+per pair as ``pairwise[p]``, and the coordinate is given by the kind PAIRWISE and a column of ``pairwise``. Each value is the
+same, bit for bit, when the two samples are swapped. All arithmetic is in float64, also for float32 rows.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ SUM = 1
 MIN = 2
 MAX = 3
 PRODUCT = 4
-WHOLE = 5
+PAIRWISE = 5
 
-# Kinds of pairwise coordinates, which are the columns of ``whole``.
+# Kinds of pairwise coordinates, which are the columns of ``pairwise``.
 DOT = 0
 COSINE = 1
 EUCLIDEAN = 2
@@ -42,10 +42,10 @@ def coordinate_value(kind, a, b):
 
 
 @kernel
-def pair_value(kind, f, a, b, whole):
-    """Return one coordinate of the pair of rows a and b, whose pairwise coordinates are ``whole``."""
-    if kind == WHOLE:
-        return whole[f]
+def pair_value(kind, f, a, b, pairwise):
+    """Return one coordinate of the pair of rows a and b, whose pairwise coordinates are ``pairwise``."""
+    if kind == PAIRWISE:
+        return pairwise[f]
     return coordinate_value(kind, np.float64(a[f]), np.float64(b[f]))
 
 
@@ -99,19 +99,19 @@ def absolute_distance(a, b, n):
 
 
 @kernel
-def whole_value(kind, a, b, n):
+def pairwise_value(kind, a, b, n):
     """Return the pairwise coordinate of this kind over the first n features."""
     if kind == DOT:
-        return whole_of_sum(kind, dot(a, b, n), 1.0)
+        return pairwise_of_sum(kind, dot(a, b, n), 1.0)
     if kind == COSINE:
-        return whole_of_sum(kind, dot(a, b, n), np.sqrt(dot(a, a, n)) * np.sqrt(dot(b, b, n)))
+        return pairwise_of_sum(kind, dot(a, b, n), np.sqrt(dot(a, a, n)) * np.sqrt(dot(b, b, n)))
     if kind == EUCLIDEAN:
-        return whole_of_sum(kind, squared_distance(a, b, n), 1.0)
-    return whole_of_sum(kind, absolute_distance(a, b, n), 1.0)
+        return pairwise_of_sum(kind, squared_distance(a, b, n), 1.0)
+    return pairwise_of_sum(kind, absolute_distance(a, b, n), 1.0)
 
 
 @kernel
-def whole_of_sum(kind, total, norms):
+def pairwise_of_sum(kind, total, norms):
     """Return a pairwise coordinate from its sum over features and, for the cosine, the product of the two norms.
 
     Undefined values (the cosine of a zero vector, or an overflow of both signs) are 0.
@@ -122,7 +122,7 @@ def whole_of_sum(kind, total, norms):
 
 @fastmath_kernel
 def fill_sums(query, X, start, stop, n_features, sums):
-    """Fill ``sums[kind, i]`` with the sum behind `whole_value` of this kind, for the query and row start + i of X.
+    """Fill ``sums[kind, i]`` with the sum behind `pairwise_value` of this kind, for the query and row start + i of X.
 
     Summed in any order, so equal up to rounding only. Row COSINE, whose sum is that of DOT, holds the squared norm of the row
     of X.
@@ -141,12 +141,12 @@ def fill_sums(query, X, start, stop, n_features, sums):
 
 
 @kernel
-def fill_whole(A, B, first, second, n_features, whole_kinds, whole):
-    """Fill ``whole[p, k]`` with the pairwise coordinate ``whole_kinds[k]`` of pair p, over the first n_features features."""
+def fill_pairwise(A, B, first, second, n_features, pairwise_kinds, pairwise):
+    """Fill ``pairwise[p, k]`` with the coordinate ``pairwise_kinds[k]`` of pair p, over the first n_features features."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
-        for k in range(whole_kinds.shape[0]):
-            whole[p, k] = whole_value(whole_kinds[k], a, b, n_features)
+        for k in range(pairwise_kinds.shape[0]):
+            pairwise[p, k] = pairwise_value(pairwise_kinds[k], a, b, n_features)
 
 
 @kernel
@@ -161,20 +161,20 @@ def quadratic_values(products_a, products_b, own_a, own_b, first, second, weight
 
 
 @kernel
-def fill_values(A, B, first, second, whole, kinds, features, values):
+def fill_values(A, B, first, second, pairwise, kinds, features, values):
     """Fill ``values[c, p]`` with coordinate c of pair p; the rows of a pair stay in cache for all coordinates."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
         for c in range(kinds.shape[0]):
-            values[c, p] = pair_value(kinds[c], features[c], a, b, whole[p])
+            values[c, p] = pair_value(kinds[c], features[c], a, b, pairwise[p])
 
 
 @kernel
-def linear_values(A, B, first, second, whole, kinds, features, weights, intercept, values):
+def linear_values(A, B, first, second, pairwise, kinds, features, weights, intercept, values):
     """Fill ``values[p]`` with the intercept plus the weighted sum of the coordinates of pair p, in a fixed order."""
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
         total = intercept
         for c in range(kinds.shape[0]):
-            total += weights[c] * pair_value(kinds[c], features[c], a, b, whole[p])
+            total += weights[c] * pair_value(kinds[c], features[c], a, b, pairwise[p])
         values[p] = total

@@ -35,8 +35,8 @@ from simtree._kernels.coordinates import (
     dot,
     fill_sums,
     pair_value,
-    whole_of_sum,
-    whole_value,
+    pairwise_of_sum,
+    pairwise_value,
 )
 from simtree._kernels.route import Nodes, walk
 
@@ -90,13 +90,13 @@ class FirstTests(NamedTuple):
 class Trees(NamedTuple):
     """All tests of all trees in one table, the row at which each tree starts (an exit if negative), and the values of exits.
 
-    ``whole_kinds`` are the pairwise coordinates, over the first ``n_features`` columns of the samples.
+    ``pairwise_kinds`` are the pairwise coordinates, over the first ``n_features`` columns of the samples.
     """
 
     nodes: Nodes
     root: np.ndarray
     values: np.ndarray
-    whole_kinds: np.ndarray
+    pairwise_kinds: np.ndarray
     n_features: int
 
 
@@ -118,10 +118,10 @@ class Rows(NamedTuple):
 
 
 @kernel
-def fill_whole_of(a, b, trees, whole):
-    """Fill ``whole`` with the pairwise coordinates of rows a and b."""
-    for k in range(trees.whole_kinds.shape[0]):
-        whole[k] = whole_value(trees.whole_kinds[k], a, b, trees.n_features)
+def fill_pairwise_of(a, b, trees, pairwise):
+    """Fill ``pairwise`` with the pairwise coordinates of rows a and b."""
+    for k in range(trees.pairwise_kinds.shape[0]):
+        pairwise[k] = pairwise_value(trees.pairwise_kinds[k], a, b, trees.n_features)
 
 
 # Preparation -----------------------------------------------------------------------------------------
@@ -139,14 +139,14 @@ def fill_reachable(nodes, values, best):
 def count_answers(queries, gallery, first, second, trees, n_le, n_gt):
     """Add to ``n_le[r]`` and ``n_gt[r]`` the number of pairs that go from test r to each of its two successors."""
     nodes = trees.nodes
-    whole = np.empty(trees.whole_kinds.shape[0])
+    pairwise = np.empty(trees.pairwise_kinds.shape[0])
     for p in range(first.shape[0]):
         a, b = queries[first[p]], gallery[second[p]]
-        fill_whole_of(a, b, trees, whole)
+        fill_pairwise_of(a, b, trees, pairwise)
         for root in trees.root:
             at = root
             while at >= 0:
-                if pair_value(nodes.kind[at], nodes.feature[at], a, b, whole) <= nodes.threshold[at]:
+                if pair_value(nodes.kind[at], nodes.feature[at], a, b, pairwise) <= nodes.threshold[at]:
                     n_le[at] += 1
                     at = nodes.if_le[at]
                 else:
@@ -245,17 +245,17 @@ def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
     trees use it, is computed instead. ``sums`` is workspace.
     """
     n = trees.n_features
-    n_columns = codes.shape[0] - trees.whole_kinds.shape[0]
+    n_columns = codes.shape[0] - trees.pairwise_kinds.shape[0]
     fill_sums(query.astype(np.float64), X, start, stop, n, sums)
     length = np.sqrt(dot(query, query, n))
-    for k in range(trees.whole_kinds.shape[0]):
-        kind, column = trees.whole_kinds[k], codes[n_columns + k]
+    for k in range(trees.pairwise_kinds.shape[0]):
+        kind, column = trees.pairwise_kinds[k], codes[n_columns + k]
         low, scale = grid.low[n_columns + k], grid.scale[n_columns + k]
         of_kind, square = sums[DOT if kind == COSINE else kind], sums[COSINE]
         angular = kind in (DOT, COSINE)
         for i in range(stop - start):
             norms = length * np.sqrt(square[i])
-            value = whole_of_sum(kind, of_kind[i], norms)
+            value = pairwise_of_sum(kind, of_kind[i], norms)
             # Away from overflow and underflow, the error is a small fraction of this.
             size = 1.0 if kind == COSINE else norms if kind == DOT else value
             known = (2.0**-400 < norms < 2.0**400) if angular else of_kind[i] < 2.0**800
@@ -264,7 +264,7 @@ def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
             column[i] = below if known and below == above else NO_CODE
         for i in range(stop - start):
             if column[i] == NO_CODE:
-                column[i] = code_of(whole_value(kind, query, X[start + i], n), low, scale)
+                column[i] = code_of(pairwise_value(kind, query, X[start + i], n), low, scale)
 
 
 @kernel
@@ -417,22 +417,22 @@ def score_rows(query, gallery, rows, at, n, trees, levels, needed, scores, best,
     n_trees = trees.root.shape[0]
     order = np.argsort(-rows.bound[at : at + n])
     left, total, rest = np.empty(WALK_BATCH, dtype=np.int64), np.empty(WALK_BATCH), np.empty(WALK_BATCH)
-    whole = np.empty((WALK_BATCH, trees.whole_kinds.shape[0]))
+    pairwise = np.empty((WALK_BATCH, trees.pairwise_kinds.shape[0]))
     for first in range(0, n, WALK_BATCH):
         enough = needed * n_trees - levels.margin
         n_left = 0
         for i in order[first : first + WALK_BATCH]:
             left[n_left] = at + i
             total[n_left], rest[n_left] = 0.0, np.float64(rows.bound[at + i]) * levels.step + levels.base.sum()
-            fill_whole_of(query, gallery[rows.row[at + i]], trees, whole[n_left])
+            fill_pairwise_of(query, gallery[rows.row[at + i]], trees, pairwise[n_left])
             n_left += 1 if rest[n_left] >= enough else 0
         for tree in range(n_trees):
             work[1] += n_left
             n_before, n_left = n_left, 0
             for j in range(n_before):
                 i = left[j]
-                value = trees.values[walk(query, gallery[rows.row[i]], whole[j], trees.nodes, trees.root[tree])]
-                left[n_left], total[n_left], whole[n_left] = i, total[j] + value, whole[j]
+                value = trees.values[walk(query, gallery[rows.row[i]], pairwise[j], trees.nodes, trees.root[tree])]
+                left[n_left], total[n_left], pairwise[n_left] = i, total[j] + value, pairwise[j]
                 rest[n_left] = rest[j] - levels.base[tree] - np.float64(rows.levels[tree, i]) * levels.step
                 n_left += 1 if total[n_left] + rest[n_left] >= enough else 0
         for j in range(n_left):
@@ -503,7 +503,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
         for i in range(n_block):
             row[i] = begin + i
         for q in range(n_queries):
-            if trees.whole_kinds.shape[0] > 0:
+            if trees.pairwise_kinds.shape[0] > 0:
                 fill_whole_codes(queries[q], gallery, begin, begin + n_block, grid, trees, sums, codes[b])
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees

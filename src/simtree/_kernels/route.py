@@ -27,34 +27,34 @@ class Nodes(NamedTuple):
 
 
 @kernel
-def walk(a, b, whole, nodes, at):
+def walk(a, b, pairwise, nodes, at):
     """Return the exit that the pair of samples a and b reaches from row ``at`` (itself an exit if negative)."""
     while at >= 0:
-        value = pair_value(nodes.kind[at], nodes.feature[at], a, b, whole)
+        value = pair_value(nodes.kind[at], nodes.feature[at], a, b, pairwise)
         at = nodes.if_le[at] if value <= nodes.threshold[at] else nodes.if_gt[at]
     return -1 - at
 
 
 @kernel
-def route_pairs(A, B, first, second, whole, nodes, entry, exits):
+def route_pairs(A, B, first, second, pairwise, nodes, entry, exits):
     """Fill ``exits[p]`` with the exit that pair p reaches from row ``entry``."""
     for p in range(first.shape[0]):
-        exits[p] = walk(A[first[p]], B[second[p]], whole[p], nodes, entry)
+        exits[p] = walk(A[first[p]], B[second[p]], pairwise[p], nodes, entry)
 
 
 @kernel
-def add_exit_values(A, B, first, second, whole, nodes, values, total):
+def add_exit_values(A, B, first, second, pairwise, nodes, values, total):
     """Add to ``total[p]`` the value of the exit that pair p reaches from row 0."""
     # A sweep visits every row of the table, a walk only those on the path of the pair.
     if first.shape[0] * TESTS_PER_WALK < nodes.kind.shape[0]:
         for p in range(first.shape[0]):
-            total[p] += values[walk(A[first[p]], B[second[p]], whole[p], nodes, 0)]
+            total[p] += values[walk(A[first[p]], B[second[p]], pairwise[p], nodes, 0)]
     else:
-        _sweep(A, B, first, second, whole, nodes, values, total)
+        _sweep(A, B, first, second, pairwise, nodes, values, total)
 
 
 @kernel
-def _sweep(A, B, first, second, whole, nodes, values, total):
+def _sweep(A, B, first, second, pairwise, nodes, values, total):
     """Add exit values as `add_exit_values` does, row by row: each row distributes its pairs over the lists of its successors.
 
     A walk stalls on memory at each test to find the next one; in a sweep, the pairs of a row do not depend on one another.
@@ -78,7 +78,7 @@ def _sweep(A, B, first, second, whole, nodes, values, total):
         last_le, last_gt = last[le], last[gt]
         while p >= 0:
             previous = before[p]
-            above = pair_value(kind, f, A[first[p]], B[second[p]], whole[p]) > threshold
+            above = pair_value(kind, f, A[first[p]], B[second[p]], pairwise[p]) > threshold
             # Selections instead of branches, which would be mispredicted.
             before[p] = last_gt if above else last_le
             last_gt = p if above else last_gt

@@ -44,7 +44,7 @@ def fill_products(X, matrix, out):
 
 
 @kernel
-def fill_bumps(X, landmarks, gamma, out):
+def fill_rbf(X, landmarks, gamma, out):
     """Fill ``out[i, j]`` with exp(-gamma * squared distance of row i of X to column j of the landmarks)."""
     n, m = X.shape[0], landmarks.shape[1]
     out[:, :] = 0.0
@@ -76,7 +76,7 @@ def fill_bumps(X, landmarks, gamma, out):
 
 
 @kernel
-def fill_waves(X, directions, phases, out):
+def fill_fourier(X, directions, phases, out):
     """Fill ``out[i, j]`` with sqrt(2 / m) * cos(row i of X times column j of the m directions + phase j)."""
     fill_products(X, directions, out)
     scale = math.sqrt(2.0 / directions.shape[1])

@@ -35,7 +35,7 @@ MIN_SHOWN, MAX_SHOWN = 10, 30
 UNEXPLAINED: dict[type, str] = {
     GaussianSimilarity: "a ratio of Gaussian likelihoods",
     DistanceSimilarity: "a distance",
-    VotingSimilarity: "a vote of several models",
+    VotingSimilarity: "an ensemble of several models",
 }
 
 

@@ -26,7 +26,7 @@ class Calibration:
         Scores, strictly increasing, and their natural log-likelihood ratios.
     cllr_before, cllr_after : float
         Cost (Cllr) in bits of the scores taken as log-likelihood ratios, and of calibrated scores, cross-validated by identity.
-    cllr_least : float
+    cllr_min : float
         Minimum cost over all increasing functions of the scores of these pairs.
     n_same, n_different : int
         Numbers of same and different pairs.
@@ -34,7 +34,7 @@ class Calibration:
     Examples
     --------
     >>> calibration = Calibration(np.array([0.0, 1.0]), np.array([-1.0, 1.0]), 0.9, 0.5, 0.4, 10, 90)
-    >>> calibration.evidence(np.array([0.75, 5.0]))
+    >>> calibration.log_likelihood_ratio(np.array([0.75, 5.0]))
     array([0.5, 1. ])
     >>> print(calibration)
     Cllr 0.9 before, 0.5 after calibration (on identities it was not fitted on; at least 0.4), 10 same and 90 different pairs
@@ -44,17 +44,17 @@ class Calibration:
     llr: FloatArray
     cllr_before: float
     cllr_after: float
-    cllr_least: float
+    cllr_min: float
     n_same: int
     n_different: int
 
     def __str__(self) -> str:
         return (
             f"Cllr {self.cllr_before:.3g} before, {self.cllr_after:.3g} after calibration (on identities it was not fitted on; "
-            f"at least {self.cllr_least:.3g}), {self.n_same:,} same and {self.n_different:,} different pairs"
+            f"at least {self.cllr_min:.3g}), {self.n_same:,} same and {self.n_different:,} different pairs"
         )
 
-    def evidence(self, scores: FloatArray) -> FloatArray:
+    def log_likelihood_ratio(self, scores: FloatArray) -> FloatArray:
         """Return the log-likelihood ratio of each score.
 
         Parameters
@@ -84,7 +84,7 @@ class Calibration:
         ndarray
             Probabilities, of the same shape.
         """
-        log_odds = self.evidence(scores) + np.log(prior) - np.log1p(-prior)
+        log_odds = self.log_likelihood_ratio(scores) + np.log(prior) - np.log1p(-prior)
         return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
     def _get_state(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Calibration:
             llr,
             cllr_before=fields.number("cllr_before", 0.0),
             cllr_after=fields.number("cllr_after", 0.0),
-            cllr_least=fields.number("cllr_least", 0.0),
+            cllr_min=fields.number("cllr_min", 0.0),
             n_same=fields.integer("n_same", 0, MAX_COUNT),
             n_different=fields.integer("n_different", 0, MAX_COUNT),
         )
@@ -157,7 +157,7 @@ def fit_calibration(scores: FloatArray, pairs: IndexPairs, identities: Any, rand
         *monotone_llr(scores, pairs.same),
         cllr_before=cllr(scores[held_out], is_same),
         cllr_after=cllr(llr[held_out], is_same),
-        cllr_least=min_cllr(scores[held_out], is_same),
+        cllr_min=min_cllr(scores[held_out], is_same),
         n_same=pairs.n_same,
         n_different=len(pairs) - pairs.n_same,
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from simtree._utils.matrices import MAX_SQUARED
 from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, UnitDraws, curve_thresholds
 from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
-from simtree.metrics._evidence import different_cost, min_cost, same_cost, separation, unit_of
+from simtree.metrics._likelihood_ratio import different_cost, min_cost, same_cost, separation, unit_of
 from simtree.pairs._sources import DifferentBlock, Index, IndexPairs, PairSource
 
 # Number of different pairs per block; maximum number of different pairs whose scores are all kept; number of pairs sampled

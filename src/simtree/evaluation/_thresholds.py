@@ -145,7 +145,7 @@ class ThresholdReport:
 
         return cls(
             threshold=fields.number("threshold"),
-            strategy=fields.word("strategy", STRATEGIES),
+            strategy=fields.string("strategy", STRATEGIES),
             max_fpr=rate("max_fpr") if fields.has("max_fpr") else None,
             confidence=rate("confidence") if fields.has("confidence") else None,
             fpr=rate("fpr"),

@@ -70,7 +70,7 @@ class Fields:
             raise self.fail(name, f"must be a list of at most {max_length:,} entries")
         return [self._decode(name, value) for value in values]
 
-    def word(self, name: str, choices: Iterable[str] | None = None) -> str:
+    def string(self, name: str, choices: Iterable[str] | None = None) -> str:
         """Return an entry that is a string, and one of the choices if they are given."""
         value = self.get(name)
         known = None if choices is None else tuple(choices)
@@ -78,7 +78,7 @@ class Fields:
             raise self.fail(name, "must be a string" if known is None else f"must be one of {', '.join(map(repr, known))}")
         return value
 
-    def words(self, name: str, max_length: int) -> list[str]:
+    def strings(self, name: str, max_length: int) -> list[str]:
         """Return an entry that is a list of strings."""
         values = self.items(name, max_length)
         if not all(isinstance(value, str) for value in values):

@@ -155,7 +155,7 @@ def check_parameters(fields: Fields, estimator: Any) -> None:
 def pipeline_steps(fields: Fields) -> list[Fields]:
     """Return the steps of a Pipeline after checking their names."""
     steps = fields.parts("steps", MAX_STEPS)
-    names = [step.word("name") for step in steps]
+    names = [step.string("name") for step in steps]
     if not steps or len(set(names)) < len(names) or any("__" in name or not name for name in names):
         raise fields.fail("steps", "must have distinct names without '__'")
     return steps
@@ -187,9 +187,9 @@ def _read_parameter(fields: Fields, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     part = fields.part(name)
-    name = part.word("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE])
+    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE])
     if name == PIPELINE:
-        return Pipeline([(step.word("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)])
+        return Pipeline([(step.string("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)])
     return estimator_from_state(part, get_class(SPLITTER if name in known_names(SPLITTER) else REPRESENTATION, name))
 
 

@@ -4,8 +4,8 @@ All metrics are pure functions of arrays. A pair is accepted iff its score is at
 one, and a rate at a target is the best one of a threshold whose error rate is *at most* the target.
 """
 
-from simtree.metrics._evidence import cllr, d_prime, min_cllr, monotone_llr
 from simtree.metrics._identification import Searches, cmc, fnir_at_fpir, searches
+from simtree.metrics._likelihood_ratio import cllr, d_prime, min_cllr, monotone_llr
 from simtree.metrics._rates import (
     EqualErrorRate,
     det_points,

@@ -229,12 +229,12 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
 
     def _set_fitted_state(self, fields: Fields) -> None:
         results = fields.part("results")
-        names = results.words("name", MAX_CANDIDATES)
+        names = results.strings("name", MAX_CANDIDATES)
         self.results_ = {
             "name": np.array(names),
             **{column: results.numbers(column, len(names)) for column in ("tpr", "tpr_spread", "auc", "seconds")},
         }
-        self.best_name_ = fields.word("best_name", names)
+        self.best_name_ = fields.string("best_name", names)
         self.open_set_ = fields.flag("open_set")
         self.fpr_ = fields.number("fpr", 0.0)
         self.best_estimator_ = model_from_state(fields.part("best_estimator"), CHOSEN)

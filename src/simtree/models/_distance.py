@@ -120,7 +120,7 @@ class DistanceSimilarity(RepresentedMixin, Similarity):
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         sign, _ = METRICS[self.metric]
-        return np.asarray(sign * self._pair_map.complete(pairs).whole[:, 0])
+        return np.asarray(sign * self._pair_map.complete(pairs).pairwise[:, 0])
 
     def _max_score(self) -> float:
         return METRICS[self.metric][1]

@@ -282,7 +282,7 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         own = pairs.A[pairs.first, -1] + pairs.B[pairs.second, -1]
         # Rounding may exceed the bound, but distances must not be negative.
-        ratios = self._products.complete(pairs).whole[:, 0] + own + self._model.constant
+        ratios = self._products.complete(pairs).pairwise[:, 0] + own + self._model.constant
         return np.asarray(np.minimum(ratios, self._model.max_llr))
 
     def _max_score(self) -> float:

@@ -106,7 +106,7 @@ class PersistenceMixin:
         check_parameters(fields, model)
         model.n_features_in_ = fields.integer("n_features_in", 1, MAX_FEATURES)
         if fields.has("feature_names_in"):
-            names = fields.words("feature_names_in", MAX_FEATURES)
+            names = fields.strings("feature_names_in", MAX_FEATURES)
             if len(names) != model.n_features_in_:
                 raise fields.fail("feature_names_in", f"must be {count(model.n_features_in_, 'string')}")
             model.feature_names_in_ = np.array(names, dtype=object)
@@ -154,5 +154,5 @@ class PersistenceMixin:
 
 def model_from_state(fields: Fields, known: tuple[str, ...] | None = None) -> Any:
     """Return the model read from checked fields; its class must be in ``known``, if given."""
-    name = fields.word("class", known_names(MODEL) if known is None else known)
+    name = fields.string("class", known_names(MODEL) if known is None else known)
     return get_class(MODEL, name)._from_state(fields)

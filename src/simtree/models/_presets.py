@@ -25,7 +25,7 @@ from simtree.pairs._sampling import PairSampler
 from simtree.representation import ForestPosterior, KernelDiscriminant, MarginalQuantiles, WithinClassWhitening
 
 F = ["abs_diff", "sum"]
-WHOLE_PAIR = ["dot", "cosine", "euclidean", "manhattan"]
+PAIRWISE = ["dot", "cosine", "euclidean", "manhattan"]
 # With more labels than this, the identities that will be met are taken for others than those of the training data. To be wrong
 # in this direction costs some accuracy; to be wrong in the other promises what unseen identities do not keep.
 MAX_CLOSED_SET_LABELS = 10
@@ -74,7 +74,7 @@ def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: A
     settings: dict[str, Any] = {
         "n_estimators": n_trees,
         "representation": MarginalQuantiles(),
-        "coordinates": None if of_splitter else [*F, "product", *WHOLE_PAIR],
+        "coordinates": None if of_splitter else [*F, "product", *PAIRWISE],
         "min_pairs_split": _min_pairs_split(pairs),
         "bag": "classes" if is_open_set(_n_labels(pairs)) else "samples",
         "bootstrap": enough,
@@ -131,12 +131,12 @@ def _forest(size: Size, **parameters: Any) -> SimilarityForest:
 
 
 def _oblique(size: Size) -> Similarity:
-    return _forest(size, coordinates=["oblique", *WHOLE_PAIR], directions="discriminant")
+    return _forest(size, coordinates=["oblique", *PAIRWISE], directions="discriminant")
 
 
 def _on_f(size: Size) -> Similarity:
     # An identity with many samples would have most of the same pairs.
-    return _forest(size, coordinates=[*F, *WHOLE_PAIR], same_weighting="identities")
+    return _forest(size, coordinates=[*F, *PAIRWISE], same_weighting="identities")
 
 
 def _gaussian(size: Size) -> Similarity:
@@ -144,14 +144,14 @@ def _gaussian(size: Size) -> Similarity:
 
 
 def _on_all(size: Size, representation: Any = None) -> Similarity:
-    return _forest(size, representation=representation, coordinates=[*F, "product", *WHOLE_PAIR])
+    return _forest(size, representation=representation, coordinates=[*F, "product", *PAIRWISE])
 
 
 def _on_whitened(size: Size) -> Similarity:
     return _on_all(size, make_pipeline(MarginalQuantiles(), WithinClassWhitening()))
 
 
-def _vote(size: Size) -> Similarity:
+def _ensemble(size: Size) -> Similarity:
     return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
 
 
@@ -178,10 +178,10 @@ CANDIDATES: Mapping[str, Candidate] = {
     "euclidean": Candidate(lambda size: DistanceSimilarity(metric="euclidean"), closed_set=False),
     "cosine": Candidate(lambda size: DistanceSimilarity(metric="cosine"), closed_set=False),
     "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
-    "forest on f and the whole pair": Candidate(_on_f, closed_set=False),
+    "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False),
     "forest along discriminant directions": Candidate(_oblique, closed_set=False),
-    "forest on whitened points": Candidate(_on_whitened, closed_set=False),
-    "vote of a likelihood ratio and two forests": Candidate(_vote, closed_set=False),
+    "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
+    "ensemble of a likelihood ratio and two forests": Candidate(_ensemble, closed_set=False),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
     "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
 }

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels import nearest as kernels
-from simtree._kernels.coordinates import WHOLE
+from simtree._kernels.coordinates import PAIRWISE
 from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
 from simtree._kernels.route import Nodes
 from simtree._utils.matrices import MAX_FLOAT
@@ -249,7 +249,7 @@ def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any])
     """Return a grid for the codes of a gallery, from some of its rows; values beyond it get the first or last code."""
     some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
     pairs = SamplePairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
-    columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).whole])
+    columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).pairwise])
     low, high = columns.min(axis=0), columns.max(axis=0)
     scale = np.zeros_like(low)
     with np.errstate(over="ignore"):
@@ -277,7 +277,7 @@ def _first_tests(separate: list[RankTree], trees: Trees, levels: Levels, answers
     ends = np.cumsum([0, *(len(tree.nodes.kind) for tree in separate)])
     n_pairs = int(answers[:, 0].sum()) if len(nodes.kind) else 0
     # Codes of pairwise coordinates follow those of the columns of samples.
-    column = nodes.feature + np.where(nodes.kind == WHOLE, separate[0].pair_map.n_columns, 0).astype(np.int32)
+    column = nodes.feature + np.where(nodes.kind == PAIRWISE, separate[0].pair_map.n_columns, 0).astype(np.int32)
     parts: list[tuple[NDArray[Any], ...]] = []
     starts, n_slots, n_before = [], 0, 0
     for min_gain in MIN_GAINS:
@@ -323,4 +323,4 @@ def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
     )
     entry = moved([np.array([0 if len(tree.nodes.kind) else -1], dtype=np.int32) for tree in trees])
     pair_map = trees[0].pair_map
-    return Trees(nodes, entry, np.concatenate(values), pair_map.whole_kinds, pair_map.n_features)
+    return Trees(nodes, entry, np.concatenate(values), pair_map.pairwise_kinds, pair_map.n_features)

@@ -283,7 +283,7 @@ class SimilarityTree(TreeLearner):
         ``fit_transform`` and applied once per sample. A transformer that requires labels requires labelled samples.
     coordinates : sequence of str, optional
         Kinds of symmetric coordinates of a pair, from `simtree.pairs.KINDS`: per feature (``abs_diff``, ``sum``, ``min``,
-        ``max``, ``product``), of the pair as a whole (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By
+        ``max``, ``product``), of all features together (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By
         default those of the splitter, usually ``["abs_diff", "sum"]``.
     directions : {"random", "discriminant"} or a list of them, default="random"
         Directions w of the ``oblique`` coordinates ``|w·(x - x')|`` and ``w·(x + x')``.

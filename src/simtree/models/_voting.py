@@ -189,7 +189,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
     def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
         """Return the fitted members as ``estimators``, from which `_set_fitted_state` makes clones."""
         parts = fields.parts("members", MAX_ESTIMATORS)
-        return {"estimators": [(part.word("name"), model_from_state(part.part("model"))) for part in parts]}
+        return {"estimators": [(part.string("name"), model_from_state(part.part("model"))) for part in parts]}
 
     def _set_fitted_state(self, fields: Fields) -> None:
         self.estimators_ = [member for _, member in self.estimators]

@@ -2,7 +2,7 @@
 
 from simtree.pairs._coordinates import KINDS, CoordinateSet, pair_features
 from simtree.pairs._sampling import PairSampler
-from simtree.pairs._sources import IndexPairs
+from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._splitting import split_identities
 
-__all__ = ["KINDS", "CoordinateSet", "IndexPairs", "PairSampler", "pair_features", "split_identities"]
+__all__ = ["KINDS", "CoordinateSet", "IndexPairs", "PairSampler", "PairSource", "pair_features", "split_identities"]

@@ -31,7 +31,7 @@ class _PairArrays(NamedTuple):
     B: NDArray[Any]
     first: NDArray[np.int32]
     second: NDArray[np.int32]
-    whole: NDArray[np.float64]
+    pairwise: NDArray[np.float64]
 
 
 class SamplePairs(_PairArrays):
@@ -43,7 +43,7 @@ class SamplePairs(_PairArrays):
         Samples; often the same matrix.
     first, second : ndarrays of int32 of shape (n_pairs,)
         Row numbers of the two samples of each pair.
-    whole : ndarray of shape (n_pairs, n_pairwise), optional
+    pairwise : ndarray of shape (n_pairs, n_pairwise), optional
         Pairwise coordinates, those computed from all features; no columns until `CoordinateSet.complete` computes them.
     """
 
@@ -55,9 +55,9 @@ class SamplePairs(_PairArrays):
         B: NDArray[Any],
         first: NDArray[np.int32],
         second: NDArray[np.int32],
-        whole: NDArray[np.float64] | None = None,
+        pairwise: NDArray[np.float64] | None = None,
     ) -> Self:
-        return super().__new__(cls, A, B, first, second, np.empty((len(first), 0)) if whole is None else whole)
+        return super().__new__(cls, A, B, first, second, np.empty((len(first), 0)) if pairwise is None else pairwise)
 
     @property
     def n_pairs(self) -> int:
@@ -77,7 +77,7 @@ class SamplePairs(_PairArrays):
         SamplePairs
             The chosen pairs.
         """
-        return SamplePairs(self.A, self.B, self.first[rows], self.second[rows], self.whole[rows])
+        return SamplePairs(self.A, self.B, self.first[rows], self.second[rows], self.pairwise[rows])
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ FEATURE_KINDS: dict[str, Kind] = {
     "product": Kind(kernels.PRODUCT, 1.0, "{0} {0}'"),
 }
 #: Pairwise kinds, which use all features, with one coordinate each.
-WHOLE_KINDS: dict[str, Kind] = {
+PAIRWISE_KINDS: dict[str, Kind] = {
     "dot": Kind(kernels.DOT, 1.0, "dot(x, x')"),
     "cosine": Kind(kernels.COSINE, 1.0, "cosine(x, x')"),
     "euclidean": Kind(kernels.EUCLIDEAN, 1.0, "euclidean(x, x')"),
@@ -128,13 +128,13 @@ _MAX_VALUES: dict[str, Callable[[int], float]] = {
 #: Coordinates |w·x - w·x'| and w·x + w·x' for each direction w.
 OBLIQUE = "oblique"
 OBLIQUE_KINDS = ("abs_diff", "sum")
-KINDS = (*FEATURE_KINDS, *WHOLE_KINDS, OBLIQUE)
+KINDS = (*FEATURE_KINDS, *PAIRWISE_KINDS, OBLIQUE)
 # A model file with more features is treated as damaged.
 MAX_FEATURES = 1 << 20
 
 
 class _Block(NamedTuple):
-    """Adjacent coordinates of one kind, and the columns they use: of the samples, or of ``whole`` for pairwise coordinates."""
+    """Adjacent coordinates of one kind, and the columns they use: of the samples, or of ``pairwise``."""
 
     kind: Kind
     code: int
@@ -181,7 +181,7 @@ class CoordinateSet:
     @classmethod
     def _from_state(cls, fields: Any) -> Self:
         """Return the coordinates of a model file."""
-        kinds = fields.words("kinds", len(KINDS))
+        kinds = fields.strings("kinds", len(KINDS))
         n_features = fields.integer("n_features", 1, MAX_FEATURES)
         directions = np.empty((0, n_features))
         if fields.has("directions"):
@@ -202,14 +202,14 @@ class CoordinateSet:
     @cached_property
     def _blocks(self) -> list[_Block]:
         found = []
-        whole = 0
+        pairwise = 0
         for name in self.kinds:
             if name in FEATURE_KINDS:
                 kind = FEATURE_KINDS[name]
                 found.append(_Block(kind, kind.code, range(self.n_features)))
-            elif name in WHOLE_KINDS:
-                found.append(_Block(WHOLE_KINDS[name], kernels.WHOLE, range(whole, whole + 1)))
-                whole += 1
+            elif name in PAIRWISE_KINDS:
+                found.append(_Block(PAIRWISE_KINDS[name], kernels.PAIRWISE, range(pairwise, pairwise + 1)))
+                pairwise += 1
             else:
                 of_directions = range(self.n_features, self.n_columns)
                 found += [_Block(FEATURE_KINDS[name], FEATURE_KINDS[name].code, of_directions) for name in OBLIQUE_KINDS]
@@ -222,7 +222,7 @@ class CoordinateSet:
 
     @cached_property
     def columns(self) -> NDArray[np.int32]:
-        """Column that each coordinate uses: of the extended samples, or of ``whole`` for pairwise coordinates."""
+        """Column that each coordinate uses: of the extended samples, or of ``pairwise`` for pairwise coordinates."""
         return np.concatenate([np.arange(block.columns.start, block.columns.stop, dtype=np.int32) for block in self._blocks])
 
     @cached_property
@@ -231,14 +231,14 @@ class CoordinateSet:
         return np.concatenate([np.full(len(block.columns), block.kind.scale) for block in self._blocks])
 
     @cached_property
-    def whole_kinds(self) -> NDArray[np.int64]:
-        """Kernel code of each column of ``whole``."""
-        return np.array([WHOLE_KINDS[kind].code for kind in self.kinds if kind in WHOLE_KINDS], dtype=np.int64)
+    def pairwise_kinds(self) -> NDArray[np.int64]:
+        """Kernel code of each column of ``pairwise``."""
+        return np.array([PAIRWISE_KINDS[kind].code for kind in self.kinds if kind in PAIRWISE_KINDS], dtype=np.int64)
 
     @cached_property
-    def of_whole(self) -> NDArray[np.bool_]:
+    def is_pairwise(self) -> NDArray[np.bool_]:
         """Whether each coordinate is pairwise, using all features."""
-        return np.equal(self.kind_codes, kernels.WHOLE)
+        return np.equal(self.kind_codes, kernels.PAIRWISE)
 
     def of_columns(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return the numbers of all coordinates that use one of the columns, and of all pairwise coordinates.
@@ -253,7 +253,7 @@ class CoordinateSet:
         ndarray of int
             Numbers of coordinates, in increasing order.
         """
-        return np.flatnonzero(self.of_whole | np.isin(self.columns, columns))
+        return np.flatnonzero(self.is_pairwise | np.isin(self.columns, columns))
 
     def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the shares of features, given the shares of coordinates.
@@ -269,9 +269,9 @@ class CoordinateSet:
             Share of each feature. The share of an oblique coordinate is divided in proportion to ``|w|``, that of a pairwise
             coordinate equally.
         """
-        of_one = ~self.of_whole
+        of_one = ~self.is_pairwise
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
-        found = by_column[: self.n_features] + shares[self.of_whole].sum() / self.n_features
+        found = by_column[: self.n_features] + shares[self.is_pairwise].sum() / self.n_features
         if len(self.directions):
             sizes = np.abs(self.directions)
             found = found + by_column[self.n_features :] @ (sizes / sizes.sum(axis=1, keepdims=True))
@@ -308,9 +308,9 @@ class CoordinateSet:
         """
         features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
         columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
-        whole = [""] * len(WHOLE_KINDS)  # their labels do not name a column
+        pairwise = [""] * len(PAIRWISE_KINDS)  # their labels do not name a column
         return [
-            block.kind.label.format((whole if block.code == kernels.WHOLE else columns)[column])
+            block.kind.label.format((pairwise if block.code == kernels.PAIRWISE else columns)[column])
             for block in self._blocks
             for column in block.columns
         ]
@@ -345,11 +345,11 @@ class CoordinateSet:
         SamplePairs
             The pairs themselves if nothing is missing.
         """
-        if pairs.whole.shape[1] == len(self.whole_kinds):
+        if pairs.pairwise.shape[1] == len(self.pairwise_kinds):
             return pairs
-        whole = np.empty((pairs.n_pairs, len(self.whole_kinds)))
-        kernels.fill_whole(*pairs[:4], self.n_features, self.whole_kinds, whole)
-        return SamplePairs(*pairs[:4], whole)
+        pairwise = np.empty((pairs.n_pairs, len(self.pairwise_kinds)))
+        kernels.fill_pairwise(*pairs[:4], self.n_features, self.pairwise_kinds, pairwise)
+        return SamplePairs(*pairs[:4], pairwise)
 
     def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Return the unscaled coordinates, as trees compare them.

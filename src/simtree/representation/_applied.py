@@ -80,12 +80,12 @@ def representation_state(fitted: Any) -> dict[str, Any] | None:
 
 def representation_from_state(fields: Fields, n_features: int) -> tuple[Any, int]:
     """Return a fitted representation of samples with ``n_features`` features, and its number of output columns."""
-    name = fields.word("class", [*known_names(REPRESENTATION), PIPELINE])
+    name = fields.string("class", [*known_names(REPRESENTATION), PIPELINE])
     if name == PIPELINE:
         steps = []
         for part in pipeline_steps(fields):
             step, n_features = representation_from_state(part.part("step"), n_features)
-            steps.append((part.word("name"), step))
+            steps.append((part.string("name"), step))
         return Pipeline(steps), n_features
     representation = estimator_from_state(fields, get_class(REPRESENTATION, name))
     check_parameters(fields, representation)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._kernels.samples import fill_bumps, fill_waves
+from simtree._kernels.samples import fill_fourier, fill_rbf
 from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count
 from simtree.io._fields import Fields, moderate
@@ -42,7 +42,7 @@ class RBFFeatures(NamedTuple):
 
     def fill(self, X: NDArray[Any], out: Floats) -> None:
         """Write the features of each row of X to ``out``."""
-        fill_bumps(X, self.landmarks, self.gamma, out)
+        fill_rbf(X, self.landmarks, self.gamma, out)
 
     def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
         """Return the features of each row of X."""
@@ -72,7 +72,7 @@ class FourierFeatures(NamedTuple):
 
     def fill(self, X: NDArray[Any], out: Floats) -> None:
         """Write the features of each row of X to ``out``."""
-        fill_waves(X, self.directions, self.phases, out)
+        fill_fourier(X, self.directions, self.phases, out)
 
     def of(self, X: NDArray[Any], n_jobs: int | None) -> Floats:
         """Return the features of each row of X."""
@@ -94,7 +94,7 @@ FEATURE_MAPS: dict[str, type[RBFFeatures] | type[FourierFeatures]] = {"rbf": RBF
 
 def features_from_state(fields: Fields, n_features: int) -> RBFFeatures | FourierFeatures:
     """Return the features read from a model file."""
-    return FEATURE_MAPS[fields.word("kind", FEATURE_MAPS)]._from_state(fields, n_features)
+    return FEATURE_MAPS[fields.string("kind", FEATURE_MAPS)]._from_state(fields, n_features)
 
 
 @register(REPRESENTATION)

@@ -81,7 +81,7 @@ class Cell:
     @property
     def features(self) -> NDArray[np.int64]:
         """Features that may be used: those of the allowed coordinates of single features."""
-        columns = self.pair_map.columns[self.coordinates][~self.pair_map.of_whole[self.coordinates]]
+        columns = self.pair_map.columns[self.coordinates][~self.pair_map.is_pairwise[self.coordinates]]
         return np.unique(columns[columns < self.pair_map.n_features]).astype(np.int64)
 
     @property

@@ -180,7 +180,9 @@ class TrainingPairs:
         """Return the values of some coordinates, as an array of shape ``(n_columns, n_pairs)``."""
         values = np.empty((len(columns), pairs.n_pairs))
         coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
-        fill_values(*(self.pair_map.complete(pairs) if self.pair_map.of_whole[columns].any() else pairs), *coordinates, values)
+        fill_values(
+            *(self.pair_map.complete(pairs) if self.pair_map.is_pairwise[columns].any() else pairs), *coordinates, values
+        )
         return values
 
     def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:

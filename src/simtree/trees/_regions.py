@@ -287,7 +287,7 @@ class ObliqueRegion:
         tests = self.tests
         nodes = Nodes(kinds[tests.coordinate], columns[tests.coordinate], tests.threshold, tests.if_le, tests.if_gt)
         exits = np.empty(pairs.n_pairs, dtype=np.int32)
-        route_pairs(A, B, first, second, pairs.whole, nodes, 0, exits)
+        route_pairs(A, B, first, second, pairs.pairwise, nodes, 0, exits)
         return np.equal(exits, -1 - INSIDE)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
