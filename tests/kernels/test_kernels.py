@@ -71,7 +71,7 @@ def test_fill_values_is_the_oracle_and_symmetric(rng, dtype):
 
 @pytest.mark.parametrize("n_features", [1, 3, 4, 9])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng, n_features, dtype):
+def test_pairwise_coordinates_are_those_of_the_oracle_and_symmetric(rng, n_features, dtype):
     """A column behind the features is not looked at."""
     points = random_pairs(rng, 20, n_features + 1).astype(dtype)
     points[0, 0] = 0.0
@@ -89,7 +89,7 @@ def test_coordinates_of_the_whole_pair_are_those_of_the_oracle_and_symmetric(rng
 @pytest.mark.parametrize("n_features", [1, 3, 4, 9])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", [1e-14, 0.1])
-def test_codes_of_whole_pairs_are_those_of_their_exact_values(rng, n_features, dtype, step):
+def test_codes_of_pairwise_coordinates_are_those_of_their_exact_values(rng, n_features, dtype, step):
     """Also where values are huge, nearly nothing or zero, and where the steps of the grid are as small as errors."""
     X = rng.normal(size=(36, n_features))
     X[30:] = np.array([0.0, 1e200, -1e200, 1e-200, 1e-320, 1e30])[:, None]
@@ -101,7 +101,7 @@ def test_codes_of_whole_pairs_are_those_of_their_exact_values(rng, n_features, d
         low = np.concatenate([np.zeros(2), exact[:, 5] - 100 * step])
         grid = nearest.Grid(low, np.full(6, 1.0 / step))
         codes = np.zeros((6, 40), np.uint8)
-        nearest.fill_whole_codes(query, X, 2, 36, grid, codes=codes, trees=trees, sums=np.empty((4, 40)))
+        nearest.fill_pairwise_codes(query, X, 2, 36, grid, codes=codes, trees=trees, sums=np.empty((4, 40)))
         expected = [[nearest.code_of(value, grid.low[2 + k], 1.0 / step) for value in exact[k, 2:]] for k in range(4)]
         np.testing.assert_array_equal(codes[2:, :34], expected)
 

@@ -137,7 +137,7 @@ def test_pairs_of_the_wrong_shape_are_refused():
         pair_features(np.zeros((3, 4)))
 
 
-def test_names_of_more_whole_kinds_than_features():
+def test_names_of_more_pairwise_kinds_than_features():
     pair_map = CoordinateSet(("abs_diff", "dot", "cosine"), n_features=1)
     assert pair_map.names(["age"]) == ["|age - age'|", "dot(x, x')", "cosine(x, x')"]
     assert len(pair_map) == 3

@@ -238,7 +238,7 @@ def fill_codes(X, start, stop, grid, codes):
 
 
 @kernel
-def fill_whole_codes(query, X, start, stop, grid, trees, sums, codes):
+def fill_pairwise_codes(query, X, start, stop, grid, trees, sums, codes):
     """Fill the last rows of ``codes`` with the codes of the pairwise coordinates of the query and rows start to stop of X.
 
     Sums are computed in the fastest order. Where the resulting rounding error might change the code, the exact value, as the
@@ -504,7 +504,7 @@ def search_rows(queries, gallery, start, stop, grid, tests, trees, levels, n_slo
             row[i] = begin + i
         for q in range(n_queries):
             if trees.pairwise_kinds.shape[0] > 0:
-                fill_whole_codes(queries[q], gallery, begin, begin + n_block, grid, trees, sums, codes[b])
+                fill_pairwise_codes(queries[q], gallery, begin, begin + n_block, grid, trees, sums, codes[b])
             block.levels[:] = TOP
             block.bound[:] = TOP * n_trees
             kept = Rows(waiting.codes[q], waiting.levels[q], waiting.bound[q], waiting.row[q])
