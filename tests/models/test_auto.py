@@ -112,7 +112,7 @@ def test_rate_is_the_smallest_that_the_data_allow(round_people):
 
 
 def test_many_samples_are_subsampled_for_the_comparison(digits, monkeypatch):
-    monkeypatch.setattr(auto, "SEARCH_POINTS", 200)
+    monkeypatch.setattr(auto, "MAX_SEARCH_SAMPLES", 200)
     rng = np.random.default_rng(0)
     few_classes, many_classes = digits[1], np.repeat(np.arange(100), 9)
     assert len(auto._some_rows(few_classes, True, rng)) == 200

@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, points_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
 from simtree.cli._tables import read_samples
 
 
@@ -57,7 +57,7 @@ def calibrate(
         check_writable("--out" if out else "MODEL", target.parent, target)
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
-        X = points_of(learned, found, [label] if never_pair is None else [label, never_pair])
+        X = samples_of(learned, found, [label] if never_pair is None else [label, never_pair])
         with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
             learned.calibrate_threshold(X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None)
         learned.save(target)

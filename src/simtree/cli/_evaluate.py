@@ -24,7 +24,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, points_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
 from simtree.cli._tables import check_there, read_samples
 from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
 from simtree.evaluation._report import RANKS, ThresholdRates, complement, in_plain_words, legend, rates_at_threshold
@@ -130,7 +130,7 @@ def _from_model(
     found = read_samples(data)
     y, apart, pairs = labelled_pairs(found, label, never_pair)
     grouped = None if by is None else found.labels(by, "--by")
-    X = points_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
+    X = samples_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
     with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
         return evaluate(
             learned,

@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import load_model, points_of
+from simtree.cli._models import load_model, samples_of
 from simtree.cli._tables import read_samples
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._gaussian import GaussianSimilarity
@@ -72,8 +72,8 @@ def explain(
             what = UNEXPLAINED[type(inner)]
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
-        points = np.asarray(points_of(learned, found, [] if key is None else [key]))
-        x, x2 = (points[found.row(text, key)] for text in (first, second))
+        samples = np.asarray(samples_of(learned, found, [] if key is None else [key]))
+        x, x2 = (samples[found.row(text, key)] for text in (first, second))
         explanation = learned.explain_pair(x, x2)
         if list(explanation.feature_names) == list(getattr(learned, "feature_names_in_", [])):
             # A representation may have changed the values, but the user knows those of the table.

@@ -52,7 +52,7 @@ def parallel_jobs(model: Any, n_jobs: int) -> Iterator[None]:
         model.n_jobs = before
 
 
-def points_of(model: Any, found: Table, others: list[str]) -> Any:
+def samples_of(model: Any, found: Table, others: list[str]) -> Any:
     """Return the columns that a model needs, by name; by position if it was fitted without names."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:

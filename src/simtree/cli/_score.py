@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.files import opened_atomically
 from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, say, scoring_bar
-from simtree.cli._models import load_model, parallel_jobs, points_of
+from simtree.cli._models import load_model, parallel_jobs, samples_of
 from simtree.cli._tables import Table, read_samples, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
@@ -104,7 +104,7 @@ def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns
     """Score pairs of rows of a table, block by block."""
     found = read_samples(data, [name for name in (label, key) if name is not None])
     people = None if label is None else found.labels(label, "--label")
-    points = points_of(learned, found, [name for name in (label, key) if name is not None])
+    samples = samples_of(learned, found, [name for name in (label, key) if name is not None])
     keys = None if key is None else found.labels(key, "--id")
     places = None if keys is None else _places(found, str(key), keys)
     for part in stream_table(pairs, as_text=key is not None):
@@ -113,7 +113,7 @@ def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns
         if people is not None:
             samples = rows if keys is None else keys[rows]
             named = np.stack([people[rows].astype(str), samples.astype(str)], axis=2)
-        yield part.frame, named, learned.pair_score(rows, points)
+        yield part.frame, named, learned.pair_score(rows, samples)
 
 
 def _scored(learned: Any, pairs: Path) -> Scored:

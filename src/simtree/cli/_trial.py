@@ -77,9 +77,9 @@ def _seconds_of_search(learner: Any, X: Any, source: PairSampler) -> float:
     open_set = presets.is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
     rows = auto._some_rows(labels, open_set, np.random.default_rng(0))
     fold = rows[(labels[rows] if open_set else np.arange(len(rows))) % auto.N_FOLDS > 0]
-    points, pairs = np.asarray(X)[fold], auto._sampler_of(source, fold)
+    samples, pairs = np.asarray(X)[fold], auto._sampler_of(source, fold)
     names = [name for name, (_, closed) in presets.CANDIDATES.items() if not (closed and open_set)]
-    costs = [_cost(presets.CANDIDATES[name][0], points, pairs, learner.n_jobs) for name in names]
+    costs = [_cost(presets.CANDIDATES[name][0], samples, pairs, learner.n_jobs) for name in names]
     small, large = presets.SMALL, presets.LARGE
     n_scored = _n_drawn(auto.VALIDATION_PAIRS, pairs, 0.2)
     search = sum(
@@ -90,14 +90,14 @@ def _seconds_of_search(learner: Any, X: Any, source: PairSampler) -> float:
     return search + (statistics.fmean(last) if last else 0.0)
 
 
-def _cost(make: Callable[[presets.Size], Any], points: NDArray[Any], pairs: PairSampler, n_jobs: int | None) -> _Cost:
+def _cost(make: Callable[[presets.Size], Any], samples: NDArray[Any], pairs: PairSampler, n_jobs: int | None) -> _Cost:
     n_trees, small = effective_n_jobs(n_jobs), presets.SMALL
 
     def sized(n_pairs: int) -> Any:
         return auto._seeded(make(presets.Size(n_trees, n_pairs, small.n_landmarks, small.n_extra_trees)), 0, n_jobs)
 
     def seconds(model: Any) -> float:
-        return _timed(lambda: model.fit(points, pairs.labels, never_pair=pairs.never_pair))
+        return _timed(lambda: model.fit(samples, pairs.labels, never_pair=pairs.never_pair))
 
     few, more = _n_drawn(FEW_PAIRS, pairs), _n_drawn(TRIAL_PAIRS, pairs)
     model = sized(FEW_PAIRS)
@@ -110,14 +110,14 @@ def _cost(make: Callable[[presets.Size], Any], points: NDArray[Any], pairs: Pair
         fixed = max(taken - growing * more, 0.0)
     drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0))
     numbers = np.column_stack([drawn.first, drawn.second])
-    # Points are checked and represented before the first pair is scored.
-    one, many = (_timed(partial(model.pair_score, rows, points)) for rows in (numbers[:1], numbers))
+    # Samples are checked and represented before the first pair is scored.
+    one, many = (_timed(partial(model.pair_score, rows, samples)) for rows in (numbers[:1], numbers))
     scoring = max(many - one, 0.0) / len(numbers)
     return _Cost(fixed, growing / n_trees, one, scoring / n_trees)
 
 
 def _n_drawn(n_pairs: int, pairs: PairSampler, share: float = 0.5) -> int:
-    """Return how many pairs there will be if so many are asked for, this share of them same."""
+    """Return the number of pairs sampled if ``n_pairs`` are requested, with this share of same pairs."""
     if n_pairs >= pairs.n_pairs:
         return pairs.n_pairs
     n_same = round(share * n_pairs)

@@ -29,14 +29,14 @@ from simtree.pairs._sampling import PairSampler
 from simtree.trees._explanation import Explanation
 
 N_FOLDS = 3
-# Of more points than are compared, whole classes of an open set are dropped if there are more classes than this.
+# If there are more samples than are compared, entire classes of an open set are dropped if there are more classes than this.
 MAX_CLASSES_KEPT = 20
-# Points and pairs that candidates are compared on.
-SEARCH_POINTS = 12_000
+# Numbers of samples and pairs that candidates are compared on.
+MAX_SEARCH_SAMPLES = 12_000
 VALIDATION_PAIRS = 300_000
-# A rate counts only if so many different pairs lie at that false positive rate.
+# A rate is used only if at least this many different pairs lie at that false positive rate.
 MIN_DIFFERENT = 30
-# More candidates in a model file are taken for damage; and what may have been chosen.
+# More candidates in a model file are treated as damage; and the classes that may have been chosen.
 MAX_CANDIDATES = 1 << 10
 CHOSEN = ("DistanceSimilarity", "GaussianSimilarity", "SimilarityForest", "VotingSimilarity")
 
@@ -301,15 +301,15 @@ def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
 def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return rows to compare candidates on: entire classes of an open set if there are many, otherwise random samples."""
     n = len(classes)
-    if n <= SEARCH_POINTS:
+    if n <= MAX_SEARCH_SAMPLES:
         return np.arange(n)
     n_classes = int(classes.max()) + 1
     if open_set and n_classes > MAX_CLASSES_KEPT:
         order = rng.permutation(n_classes)
         sizes = np.bincount(classes)[order]
-        kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), SEARCH_POINTS)))]
+        kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), MAX_SEARCH_SAMPLES)))]
         return np.flatnonzero(np.isin(classes, kept))
-    return np.sort(rng.choice(n, SEARCH_POINTS, replace=False))
+    return np.sort(rng.choice(n, MAX_SEARCH_SAMPLES, replace=False))
 
 
 def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
