@@ -103,16 +103,16 @@ def score(
 def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
     """Score pairs of rows of a table, block by block."""
     found = read_samples(data, [name for name in (label, key) if name is not None])
-    people = None if label is None else found.labels(label, "--label")
+    identities = None if label is None else found.labels(label, "--label")
     samples = samples_of(learned, found, [name for name in (label, key) if name is not None])
     keys = None if key is None else found.labels(key, "--id")
     places = None if keys is None else _places(found, str(key), keys)
     for part in stream_table(pairs, as_text=key is not None):
         rows = np.column_stack([_rows(part, column, places, found) for column in _columns(part, columns)])
         named = None
-        if people is not None:
-            samples = rows if keys is None else keys[rows]
-            named = np.stack([people[rows].astype(str), samples.astype(str)], axis=2)
+        if identities is not None:
+            names = rows if keys is None else keys[rows]
+            named = np.stack([identities[rows].astype(str), names.astype(str)], axis=2)
         yield part.frame, named, learned.pair_score(rows, samples)
 
 
