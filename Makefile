@@ -32,7 +32,7 @@ docs-check: $(VENV)/docs.stamp    ## build the site without executing its exampl
 	$(BIN)/python docs/check_site.py docs/_build/check
 
 # What needs one core each runs two at a time; then the tests, which use both.
-test: $(VENV)/test.stamp $(VENV)/docs.stamp    ## everything that is checked before a change lands, in under ten minutes on two cores
+test: $(VENV)/test.stamp $(VENV)/docs.stamp    ## everything that is checked before a change lands
 	$(MAKE) --jobs 2 --output-sync=target lint kernels-checked kernels-interpreted types docs-check model-files
 	$(MAKE) unit
 
