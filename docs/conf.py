@@ -112,6 +112,7 @@ def read_source(app: object, docname: str, source: list[str]) -> None:
         to_root = ""
     for page, name in ROOT_PAGES.items():
         source[0] = source[0].replace(f"]({to_root}{name}", f"]({to_docs}{page}.md")
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")  # a doctest ends with an empty line, which is not shown
 
 
 def skip_member(app: object, what: str, name: str, obj: Any, skip: bool, options: object) -> bool | None:
