@@ -56,6 +56,7 @@ class TreeLaw:
 
     Examples
     --------
+    >>> from simtree.datasets import TreeLaw
     >>> law = TreeLaw([[-1, 0], [-1, 0.5]], [[1, 0.5], [1, 1]], positive=[0.8, 0.2], negative=[0.2, 0.8])
     >>> round(law.optimal_auc, 3)
     0.8
@@ -160,6 +161,7 @@ class TreeLaw:
 
         Examples
         --------
+        >>> from simtree.datasets import make_tree_law
         >>> pairs, same = make_tree_law(3, random_state=0).sample(1000, positive_fraction=0.1, random_state=0)
         >>> pairs.shape, bool(80 < same.sum() < 120)
         ((1000, 2, 3), True)
@@ -193,6 +195,7 @@ class TreeLaw:
 
         Examples
         --------
+        >>> from simtree.datasets import TreeLaw
         >>> law = TreeLaw([[-1, 0], [-1, 0.5]], [[1, 0.5], [1, 1]], positive=[0.8, 0.2], negative=[0.2, 0.8])
         >>> law.cell_of([[[0.1], [0.2]], [[0.7], [-0.2]]])
         array([0, 1])
@@ -242,6 +245,7 @@ class TreeLaw:
 
         Examples
         --------
+        >>> from simtree.datasets import make_tree_law
         >>> law = make_tree_law(2, random_state=0)
         >>> pairs, same = law.sample(1000, random_state=0)
         >>> scores = law.optimal_score(pairs)
@@ -291,6 +295,7 @@ def make_tree_law(
 
     Examples
     --------
+    >>> from simtree.datasets import make_tree_law
     >>> law = make_tree_law(3, random_state=0)
     >>> law.n_cells, round(law.optimal_auc, 2)
     (8, 0.96)
@@ -331,6 +336,7 @@ def make_square_law(n_points: int, *, random_state: RandomState = None) -> tuple
 
     Examples
     --------
+    >>> from simtree.datasets import make_square_law
     >>> X, y = make_square_law(1000, random_state=0)
     >>> bool((y[X[:, 0] >= 0.5] == 2).mean() > 0.7)
     True
@@ -357,6 +363,7 @@ def square_law_posterior(x: ArrayLike, x2: ArrayLike) -> Floats:
 
     Examples
     --------
+    >>> from simtree.datasets import square_law_posterior
     >>> square_law_posterior([0.2, 0.2], [0.3, 0.9]).round(2)
     array([0.68, 0.32])
     """
@@ -384,6 +391,7 @@ def load_mnist(path: Folder = None, *, part: Literal["train", "test"] = "train")
 
     Examples
     --------
+    >>> from simtree.datasets import Path, load_mnist
     >>> import struct, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     images, labels = Path(folder, "train-images-idx3-ubyte"), Path(folder, "train-labels-idx1-ubyte")
@@ -425,6 +433,8 @@ def load_keystroke(path: Folder = None) -> tuple[Floats, NDArray[np.int64]]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.datasets import Path, load_keystroke
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder, "cmu_keystroke.npz"), X=np.zeros((4, 31)), y=[0, 0, 1, 1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -77,3 +80,23 @@ def test_every_page_is_in_the_index():
     index = (PAGES[0].parent / "index.rst").read_text()
     for page in PAGES:
         assert page.stem == "index" or re.search(rf"^   {page.stem}$", index, re.MULTILINE), page.name
+
+
+def undefined_names(code):
+    """Names that code uses but neither assigns nor imports."""
+    nodes = list(ast.walk(ast.parse(code)))
+    known = set(dir(builtins))
+    known |= {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    known |= {name.asname or name.name.split(".")[0] for node in imports for name in node.names}
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - known
+
+
+# Of `simtree.evaluation` not yet.
+@pytest.mark.parametrize("name", [name for name in LISTED if ".evaluation" not in getattr(resolve(name), "__module__", "")])
+def test_an_example_can_be_pasted(name):
+    """It imports what it uses: doctest would find the names of the module, but a reader does not."""
+    examples = doctest.DocTestParser().get_examples(resolve(name).__doc__ or "")
+    assert undefined_names("".join(example.source for example in examples)) == set()

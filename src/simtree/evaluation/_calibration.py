@@ -33,6 +33,8 @@ class Calibration:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.evaluation import Calibration
     >>> calibration = Calibration(np.array([0.0, 1.0]), np.array([-1.0, 1.0]), 0.9, 0.5, 0.4, 10, 90)
     >>> calibration.log_likelihood_ratio(np.array([0.75, 5.0]))
     array([0.5, 1. ])

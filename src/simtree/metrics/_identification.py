@@ -26,6 +26,7 @@ class Searches(NamedTuple):
 
     Examples
     --------
+    >>> from simtree.metrics import searches
     >>> searches([[0.9, 0.2, 0.9]], ["ann"], ["ann", "ann", "bob"]).ranks
     array([2])
     """
@@ -56,6 +57,7 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
 
     Examples
     --------
+    >>> from simtree.metrics import cmc, searches
     >>> found = searches([[0.9, 0.2, 0.5], [0.3, 0.4, 0.1]], ["ann", "bob"], ["ann", "eve", "bob"])
     >>> found.ranks
     array([1, 3])
@@ -99,6 +101,7 @@ def cmc(ranks: ArrayLike, max_rank: int = 20) -> FloatArray:
 
     Examples
     --------
+    >>> from simtree.metrics import cmc
     >>> cmc([1, 1, 3, 0], max_rank=3).round(3)
     array([0.667, 0.667, 1.   ])
     """
@@ -138,6 +141,8 @@ def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *,
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.metrics import Searches, fnir_at_fpir
     >>> found = Searches(np.array([5.0, 4.0, 1.0]), np.array([2.0, 3.0, 4.0]), np.array([1, 1, 2]))
     >>> round(fnir_at_fpir(found, 0.0), 3), round(fnir_at_fpir(found, 0.4), 3)
     (0.667, 0.333)

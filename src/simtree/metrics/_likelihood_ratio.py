@@ -32,6 +32,7 @@ def d_prime(scores: ArrayLike, same: ArrayLike) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import d_prime
     >>> d_prime([4, 2, 1, -1], [True, True, False, False])
     3.0
     """
@@ -72,6 +73,7 @@ def cllr(llr: ArrayLike, same: ArrayLike) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import cllr
     >>> cllr([0, 0], [True, False])
     1.0
     """
@@ -109,6 +111,7 @@ def min_cllr(scores: ArrayLike, same: ArrayLike) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import min_cllr
     >>> min_cllr([5, 3, 2], [True, True, False])
     0.0
     """
@@ -139,6 +142,7 @@ def monotone_llr(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, FloatA
 
     Examples
     --------
+    >>> from simtree.metrics import monotone_llr
     >>> knots, llr = monotone_llr([4, 3, 2, 1], [True, True, False, False])
     >>> llr.round(2).tolist()
     [-1.1, -1.1, 1.1, 1.1]

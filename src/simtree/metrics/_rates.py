@@ -26,6 +26,7 @@ class EqualErrorRate(NamedTuple):
 
     Examples
     --------
+    >>> from simtree.metrics import EqualErrorRate
     >>> EqualErrorRate(0.25, 0.0, 0.5, 1.5).value
     0.25
     """
@@ -54,7 +55,7 @@ def eer(roc: Roc) -> EqualErrorRate:
 
     Examples
     --------
-    >>> from simtree.metrics import roc_curve
+    >>> from simtree.metrics import eer, roc_curve
     >>> eer(roc_curve([4, 3, 2, 2, 1], [True, False, True, False, False]))
     EqualErrorRate(value=0.33..., low=0.0, high=0.66..., threshold=2.0)
     """
@@ -85,6 +86,7 @@ def det_points(roc: Roc) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, det_points
     >>> fmr, fnmr = det_points(Roc([0, 0, 0.5, 1], [0, 0.25, 0.75, 1]))
     >>> fnmr.tolist()
     [1.0, 0.75, 0.25, 0.0]
@@ -115,6 +117,7 @@ def fnmr_at_fmr(roc: Roc, fmr: float | Sequence[float] | FloatArray) -> float | 
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, fnmr_at_fmr
     >>> fnmr_at_fmr(Roc([0, 0, 0.5, 1], [0, 0.25, 0.75, 1]), [0, 0.4, 0.5]).tolist()
     [0.75, 0.75, 0.25]
     """
@@ -138,7 +141,7 @@ def threshold_at_fmr(roc: Roc, fmr: float) -> float:
 
     Examples
     --------
-    >>> from simtree.metrics import roc_curve
+    >>> from simtree.metrics import roc_curve, threshold_at_fmr
     >>> threshold_at_fmr(roc_curve([4, 3, 2, 1], [True, False, True, False]), 0.5)
     2.0
     """
@@ -161,6 +164,7 @@ def zero_fmr(roc: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, zero_fmr
     >>> zero_fmr(Roc([0, 0, 0.5, 1], [0, 0.25, 0.75, 1]))
     0.75
     """
@@ -182,6 +186,7 @@ def zero_fnmr(roc: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, zero_fnmr
     >>> zero_fnmr(Roc([0, 0, 0.5, 1], [0, 0.25, 1, 1]))
     0.5
     """
@@ -207,6 +212,7 @@ def n_for_rate(rate: float, confidence: float = 0.95) -> int:
 
     Examples
     --------
+    >>> from simtree.metrics import n_for_rate
     >>> n_for_rate(1e-2), n_for_rate(1e-3)
     (299, 2995)
     """

@@ -42,6 +42,7 @@ class Roc:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc
     >>> roc = Roc([0, 0, 1], [0, 0.5, 1])
     >>> roc
     Roc(auc=0.75, n_knots=3)
@@ -151,6 +152,7 @@ class Roc:
 
         Examples
         --------
+        >>> from simtree.metrics import Roc
         >>> Roc([0, 0, 1], [0, 1, 1]).auc()
         1.0
         """
@@ -175,6 +177,7 @@ class Roc:
 
         Examples
         --------
+        >>> from simtree.metrics import Roc
         >>> Roc([0, 0, 1], [0, 0.5, 1]).at(0.5)
         0.75
         >>> Roc([0, 0, 1], [0, 0.5, 1]).at([0, 1]).tolist()
@@ -204,6 +207,7 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
 
     Examples
     --------
+    >>> from simtree.metrics import roc_curve
     >>> roc = roc_curve([3, 2, 2, 1], [True, True, False, False])
     >>> roc.fpr.tolist(), roc.tpr.tolist()
     ([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
@@ -243,6 +247,7 @@ def auc(roc: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import auc, roc_curve
     >>> auc(roc_curve([3, 2, 2, 1], [1, 1, 0, 0]))
     0.875
     """
@@ -269,6 +274,7 @@ def partial_auc(roc: Roc, max_fpr: float, standardize: bool = False) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, partial_auc
     >>> perfect = Roc([0, 0, 1], [0, 1, 1])
     >>> partial_auc(perfect, 0.25), partial_auc(perfect, 0.25, standardize=True)
     (0.25, 1.0)
@@ -301,6 +307,7 @@ def roc_distance(roc: Roc, reference: Roc, p: float = 1.0) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, roc_distance
     >>> perfect, diagonal = Roc([0, 0, 1], [0, 1, 1]), Roc([0, 1], [0, 1])
     >>> roc_distance(perfect, diagonal, p=1), roc_distance(perfect, diagonal, p=float("inf"))
     (0.5, 1.0)
@@ -331,6 +338,7 @@ def roc_l1_distance(roc: Roc, reference: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, roc_l1_distance
     >>> roc_l1_distance(Roc([0, 0, 1], [0, 1, 1]), Roc([0, 1], [0, 1]))
     0.5
     """
@@ -352,6 +360,7 @@ def roc_sup_distance(roc: Roc, reference: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, roc_sup_distance
     >>> roc_sup_distance(Roc([0, 0, 1], [0, 1, 1]), Roc([0, 1], [0, 1]))
     1.0
     """
@@ -382,6 +391,7 @@ def tpr_at_fpr(roc: Roc, fpr: float | Sequence[float] | FloatArray, *, interpola
 
     Examples
     --------
+    >>> from simtree.metrics import Roc, tpr_at_fpr
     >>> roc = Roc([0, 0, 0.5, 1], [0, 0.25, 0.75, 1])
     >>> tpr_at_fpr(roc, 0.375), tpr_at_fpr(roc, 0.375, interpolate=True)
     (0.25, 0.625)
@@ -422,6 +432,7 @@ def deviation_bound(n: int, delta: float, vc_dimension: int, constant: float) ->
 
     Examples
     --------
+    >>> from simtree.metrics import deviation_bound
     >>> round(deviation_bound(10_001, delta=0.05, vc_dimension=4, constant=1.0), 4)
     0.0746
     """
@@ -456,6 +467,7 @@ def youden_threshold(roc: Roc) -> float:
 
     Examples
     --------
+    >>> from simtree.metrics import roc_curve, youden_threshold
     >>> youden_threshold(roc_curve([4, 3, 2, 1], [True, True, False, True]))
     3.0
     """

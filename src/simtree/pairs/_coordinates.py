@@ -156,6 +156,7 @@ class CoordinateSet:
 
     Examples
     --------
+    >>> from simtree.pairs import CoordinateSet
     >>> pair_map = CoordinateSet(("abs_diff", "sum", "cosine"), n_features=2)
     >>> pair_map.names(["age", "size"])
     ["|age - age'|", "|size - size'|", "age + age'", "size + size'", "cosine(x, x')"]
@@ -485,6 +486,7 @@ def pair_features(
 
     Examples
     --------
+    >>> from simtree.pairs import pair_features
     >>> pair_features([[[0.0], [1.0]]], kinds=["abs_diff", "min"]).round(3)
     array([[0.707, 0.   ]])
     """

@@ -41,6 +41,7 @@ class PairSampler(PairSource):
 
     Examples
     --------
+    >>> from simtree.pairs import PairSampler
     >>> sampler = PairSampler(["ann", "bob", "ann", "bob", "bob"])
     >>> sampler.n_same_pairs, sampler.n_different_pairs
     (4, 6)
@@ -219,6 +220,8 @@ class PairSampler(PairSource):
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from simtree.pairs import PairSampler
         >>> sampler = PairSampler([0, 0, 0, 0, 1, 1, 1, 1])
         >>> pairs = sampler.sample(10, np.random.default_rng(0), positive_fraction=0.3)
         >>> len(pairs), pairs.n_same

@@ -246,6 +246,8 @@ class IndexPairs(PairSource):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.pairs import IndexPairs
     >>> pairs = IndexPairs(np.array([0, 0]), np.array([1, 2]), np.array([True, False]))
     >>> pairs.n_same, pairs.has_both_kinds
     (1, True)

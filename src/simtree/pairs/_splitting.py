@@ -36,6 +36,7 @@ def split_identities(
 
     Examples
     --------
+    >>> from simtree.pairs import split_identities
     >>> parts = split_identities([0, 0, 1, 1, 2, 2, 3, 3], {"train": 0.5, "test": 0.5}, random_state=0)
     >>> {name: rows.tolist() for name, rows in parts.items()}
     {'train': [4, 5, 6, 7], 'test': [0, 1, 2, 3]}

@@ -112,6 +112,7 @@ class DetDisplay(_EvaluationDisplay):
 
     Examples
     --------
+    >>> from simtree.plots import DetDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> display = DetDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1], name="by hand")
@@ -176,6 +177,7 @@ class CmcDisplay(_EvaluationDisplay):
 
     Examples
     --------
+    >>> from simtree.plots import CmcDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import load_iris
@@ -237,6 +239,7 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
 
     Examples
     --------
+    >>> from simtree.plots import ScoreHistogramDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> display = ScoreHistogramDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1])
@@ -296,6 +299,7 @@ class ThresholdDisplay(_EvaluationDisplay):
 
     Examples
     --------
+    >>> from simtree.plots import ThresholdDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> display = ThresholdDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1])

@@ -44,6 +44,7 @@ class RocDisplay(Display):
 
     Examples
     --------
+    >>> from simtree.plots import RocDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> display = RocDisplay.from_predictions([True, True, False, False], [3, 2, 2, 1], name="by hand")

@@ -51,6 +51,7 @@ class TreeDisplay(Display):
 
     Examples
     --------
+    >>> from simtree.plots import TreeDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from simtree import SimilarityTree
@@ -247,6 +248,7 @@ class ExplanationDisplay(Display):
 
     Examples
     --------
+    >>> from simtree.plots import ExplanationDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from simtree import SimilarityTree
@@ -342,6 +344,7 @@ class PruningDisplay(Display):
 
     Examples
     --------
+    >>> from simtree.plots import PruningDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from simtree import SimilarityTree
@@ -422,6 +425,8 @@ class ImportanceDisplay(Display):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.plots import ImportanceDisplay
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> display = ImportanceDisplay(np.array([0.2, 0.7, 0.1]), max_features=2).plot()
