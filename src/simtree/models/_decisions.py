@@ -109,7 +109,7 @@ class DecisionMixin:
             As in metric-learn: the minimum TNR for ``"max_tpr"`` (then without a guarantee), or the minimum TPR for
             ``"max_tnr"``.
         beta : float, default=1.0
-            Weight of recall relative to precision for ``"f_beta"``.
+            Weight of recall relative to precision for ``"f_beta"``; 0 is precision alone.
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         identities : array-like, optional
