@@ -176,7 +176,7 @@ class DecisionMixin:
             calibration, on identities that it was not fitted on.
         """
         score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
-        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False)
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
 
