@@ -235,7 +235,7 @@ def guaranteed_threshold(different: PairTally, max_fpr: float, confidence: float
 
 
 def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
-    """Return the index of the knot of a curve where a metric is best; the strictest one among ties."""
+    """Return the index of the knot of a curve where a metric is best; the strictest among ties, the loosest for an F score."""
     true, false = roc.tpr * n_same, roc.fpr * n_different
     if goal.strategy == "accuracy":
         value, allowed = (true + n_different - false) / (n_same + n_different), np.ones(len(true), dtype=np.bool_)
@@ -248,7 +248,8 @@ def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
         max_fpr = goal.max_fpr if goal.min_rate is None else 1.0 - goal.min_rate
         value, allowed = roc.tpr, roc.fpr <= (max_fpr or 0.0) + 1e-15  # 1 - min_rate is rounded
     value = np.where(allowed, value, -np.inf)
-    return int(np.argmax(value >= value.max() - 1e-12))
+    best = np.flatnonzero(value >= value.max() - 1e-12)
+    return int(best[-1 if goal.strategy == "f_beta" else 0])  # at equal precision more recall is better
 
 
 def n_identities_for(max_fpr: float, confidence: float) -> int:
