@@ -42,7 +42,7 @@ def boosted(split: Split, n_trees: int, n_pairs: int, step: float, depth: int) -
     rng, sampler, trees = np.random.default_rng(0), PairSampler(split.y), []
     scores = np.zeros(len(split.rows))
     for _ in range(n_trees):
-        pairs = sampler.sample(CANDIDATES * n_pairs, rng, positive_fraction=0.5)
+        pairs = sampler.sample(CANDIDATES * n_pairs, rng, positive_fraction=0.5, shuffle=False)
         so_far = np.zeros(len(pairs))
         for tree in trees:
             so_far += step * tree.pair_score(row_numbers(pairs), split.X)

@@ -82,7 +82,7 @@ def as_rows(X: np.ndarray) -> np.ndarray:
 
 def draw(y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED) -> IndexPairs:
     """Sample pairs of labelled samples, by default half of them same pairs, with a fixed random seed."""
-    return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction)
+    return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction, shuffle=False)
 
 
 def row_numbers(pairs: IndexPairs) -> np.ndarray:

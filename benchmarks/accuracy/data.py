@@ -120,7 +120,7 @@ def make_faces() -> Faces:
     folds, same = [], []
     for fold in range(10):
         of_fold = np.flatnonzero(samples.y % 10 == fold)
-        pairs = PairSampler(samples.y[of_fold]).sample(20, rng)
+        pairs = PairSampler(samples.y[of_fold]).sample(20, rng, shuffle=False)
         folds.append(of_fold[row_numbers(pairs)])
         same.append(pairs.same)
     return Faces(samples.X, samples.y, np.array(folds), np.array(same))
@@ -139,7 +139,8 @@ class Pairs:
     def of(self, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Sample pairs of labelled samples: return their row numbers, and which are same pairs."""
         n_pairs = self.same + self.different
-        pairs = PairSampler(y).sample(n_pairs, np.random.default_rng([seed, 1]), positive_fraction=self.same / n_pairs)
+        rng = np.random.default_rng([seed, 1])
+        pairs = PairSampler(y).sample(n_pairs, rng, positive_fraction=self.same / n_pairs, shuffle=False)
         return row_numbers(pairs), pairs.same
 
 

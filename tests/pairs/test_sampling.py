@@ -115,6 +115,22 @@ def test_same_seed_same_pairs():
     assert not np.array_equal(a.first, c.first)
 
 
+@pytest.mark.parametrize("n_pairs", [500, None])
+@pytest.mark.parametrize("weighting", ["pairs", "identities"])
+def test_shuffling_mixes_the_kinds_and_changes_only_the_order(n_pairs, weighting):
+    sampler = PairSampler(np.arange(60) % 7)
+    shuffled, ordered = (
+        sampler.sample(n_pairs, np.random.default_rng(0), same_weighting=weighting, shuffle=shuffle)
+        for shuffle in (True, False)
+    )
+    assert (np.diff(ordered.same.astype(int)) <= 0).all()
+    columns = [np.column_stack([pairs.first, pairs.second, pairs.same]) for pairs in (shuffled, ordered)]
+    assert not np.array_equal(*columns)
+    np.testing.assert_array_equal(*(rows[np.lexsort(rows.T)] for rows in columns))
+    for part in np.array_split(shuffled.same, 5):
+        assert 0 < part.sum() < len(part)
+
+
 def test_ten_million_pairs_of_sixty_thousand_points():
     """The size that users have; all row numbers in range, four bytes each. (The time is the benchmark's business.)"""
     y = np.random.default_rng(0).integers(0, 10, 60_000)

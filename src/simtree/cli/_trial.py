@@ -108,7 +108,7 @@ def _cost(make: Callable[[presets.Size], Any], samples: NDArray[Any], pairs: Pai
         # On a busy machine the larger trial may be the faster one: half of its time is then taken for that of its pairs.
         growing = (taken - fixed) / (more - few) if more > few and taken > fixed else 0.5 * taken / more
         fixed = max(taken - growing * more, 0.0)
-    drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0))
+    drawn = pairs.sample(TRIAL_PAIRS, np.random.default_rng(0), shuffle=False)
     numbers = np.column_stack([drawn.first, drawn.second])
     # Samples are checked and represented before the first pair is scored.
     one, many = (_timed(partial(model.pair_score, rows, samples)) for rows in (numbers[:1], numbers))

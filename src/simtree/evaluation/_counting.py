@@ -129,7 +129,7 @@ def count_comparisons(
         (block, _scores_of(block, score)) for block in source.iter_different(units, BLOCK_SIZE)
     )
     if members is not None and source.n_pairs - len(same) > MAX_KEPT_SCORES:
-        drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state))
+        drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state), shuffle=False)
         pilot = _finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same]))
     else:
         known = list(scored)

@@ -50,7 +50,7 @@ class Goal:
 
     def __post_init__(self) -> None:
         check_choice("strategy", self.strategy, STRATEGIES)
-        check_real("beta", self.beta, 0.0, math.inf, open_low=True, open_high=True)
+        check_real("beta", self.beta, 0.0, math.inf, open_high=True)
         if self.min_rate is not None:
             check_real("min_rate", self.min_rate, 0.0, 1.0)
             if self.strategy not in ("max_tpr", "max_tnr"):
@@ -235,19 +235,21 @@ def guaranteed_threshold(different: PairTally, max_fpr: float, confidence: float
 
 
 def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
-    """Return the index of the knot of a curve where a metric is best; the strictest one among ties."""
+    """Return the index of the knot of a curve where a metric is best; the strictest among ties, the loosest for an F score."""
     true, false = roc.tpr * n_same, roc.fpr * n_different
     if goal.strategy == "accuracy":
         value, allowed = (true + n_different - false) / (n_same + n_different), np.ones(len(true), dtype=np.bool_)
     elif goal.strategy == "f_beta":
-        value, allowed = (1 + goal.beta**2) * true / (goal.beta**2 * n_same + true + false), np.ones(len(true), dtype=np.bool_)
+        total = np.maximum(goal.beta**2 * n_same + true + false, 0.5)  # a precision of 0 where no pair is accepted
+        value, allowed = (1 + goal.beta**2) * true / total, np.ones(len(true), dtype=np.bool_)
     elif goal.strategy == "max_tnr":
         value, allowed = -roc.fpr, roc.tpr >= (goal.min_rate or 0.0)
     else:
         max_fpr = goal.max_fpr if goal.min_rate is None else 1.0 - goal.min_rate
         value, allowed = roc.tpr, roc.fpr <= (max_fpr or 0.0) + 1e-15  # 1 - min_rate is rounded
     value = np.where(allowed, value, -np.inf)
-    return int(np.argmax(value >= value.max() - 1e-12))
+    best = np.flatnonzero(value >= value.max() - 1e-12)
+    return int(best[-1 if goal.strategy == "f_beta" else 0])  # at equal precision more recall is better
 
 
 def n_identities_for(max_fpr: float, confidence: float) -> int:

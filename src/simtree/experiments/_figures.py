@@ -109,9 +109,8 @@ def square_data(seed: int, number: int, sizes: Sizes) -> SquareData:
     """Draw the training samples of a run and pairs of them, with the natural share of same pairs (one half)."""
     rng = np.random.default_rng([seed, number])
     X, y = make_square_law(sizes.points, random_state=int(rng.integers(2**31)))
-    index = PairSampler(y).sample(sizes.pairs, rng, positive_fraction=None)
-    order = rng.permutation(len(index))  # so that the first ones, which are plotted, are random
-    return SquareData(X, np.stack([index.first, index.second], axis=1)[order].astype(np.int64), index.same[order])
+    index = PairSampler(y).sample(sizes.pairs, rng, positive_fraction=None)  # shuffled: the first ones are plotted
+    return SquareData(X, np.stack([index.first, index.second], axis=1).astype(np.int64), index.same)
 
 
 def square_tree(name: str, depth: int, data: SquareData) -> SimilarityTree:

@@ -80,7 +80,8 @@ class Data:
             X, y = X[chosen], y[chosen]
         components = PCA(min(N_COMPONENTS, *X.shape), random_state=seed).fit(X.astype(np.float32) / 255.0)
         train, test = (components.transform(part.astype(np.float32) / 255.0).astype(np.float32) for part in (X, X_test))
-        pairs = PairSampler(y_test).sample(sizes.test_pairs, _rng(seed, "test pairs"), positive_fraction=None)
+        rng = _rng(seed, "test pairs")
+        pairs = PairSampler(y_test).sample(sizes.test_pairs, rng, positive_fraction=None, shuffle=False)
         return cls(train, y, test, pairs, float(components.explained_variance_ratio_.sum()))
 
 

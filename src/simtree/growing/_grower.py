@@ -51,7 +51,9 @@ class GrowthParams:
 
     def sample(self, source: PairSource, rng: np.random.Generator) -> IndexPairs:
         """Return training pairs, both same and different."""
-        pairs = source.sample(self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting)
+        pairs = source.sample(
+            self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting, shuffle=False
+        )
         if not pairs.has_both_kinds:
             label = "different" if pairs.n_same == 0 else "same"
             raise ValueError(

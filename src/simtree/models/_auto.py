@@ -209,7 +209,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             left_out = source.restrict(numbers == fold)
             if source.restrict(numbers != fold) is None or left_out is None:
                 continue
-            pairs = left_out.sample(VALIDATION_PAIRS, rng, positive_fraction=0.2)
+            pairs = left_out.sample(VALIDATION_PAIRS, rng, positive_fraction=0.2, shuffle=False)
             folds.append((numbers != fold, source, pairs))
         if not folds:
             raise ValueError("no fold has both same and different pairs in training and test; give more samples per class.")

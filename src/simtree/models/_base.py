@@ -257,7 +257,7 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
 
     def _roc_of(self, prepared: NDArray[Any], source: PairSource) -> Roc:
         """Return the ROC curve on pairs of prepared samples."""
-        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False)
         return roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
 
     def _scorer(self, prepared: NDArray[Any]) -> Callable[[Any, Any], NDArray[np.float64]]:

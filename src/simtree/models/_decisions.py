@@ -109,7 +109,7 @@ class DecisionMixin:
             As in metric-learn: the minimum TNR for ``"max_tpr"`` (then without a guarantee), or the minimum TPR for
             ``"max_tnr"``.
         beta : float, default=1.0
-            Weight of recall relative to precision for ``"f_beta"``.
+            Weight of recall relative to precision for ``"f_beta"``; 0 is precision alone.
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         identities : array-like, optional
@@ -176,7 +176,7 @@ class DecisionMixin:
             calibration, on identities that it was not fitted on.
         """
         score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
-        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0))
+        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False)
         self.calibration_: Calibration = fit_calibration(score(index.first, index.second), index, units)
         return self
 

@@ -344,7 +344,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         budget = 20 * n_pairs if self.refill_budget is None else self.refill_budget
         rng = np.random.default_rng(np.random.SeedSequence(self._entropy))
         candidates = source.sample(
-            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.params.same_weighting
+            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.params.same_weighting, shuffle=False
         )
         values = [tree.llr for tree in trees]
         pairs = SamplePairs(samples, samples, candidates.first, candidates.second)

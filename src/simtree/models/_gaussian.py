@@ -240,7 +240,7 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
             represented = self._fit_representation(samples, source)
-            index = source.sample(N_PAIRS, np.random.default_rng(0))
+            index = source.sample(N_PAIRS, np.random.default_rng(0), shuffle=False)
             self._set_model(fit_two_covariance(represented, index, float(self.shrinkage)))
             self.threshold_ = youden_threshold(self._roc_of(self._model.sample_terms(represented, self.n_jobs), source))
         return self

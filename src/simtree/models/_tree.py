@@ -102,7 +102,7 @@ class TreeLearner(RepresentedMixin, Similarity):
                 found.append(random_directions(n, n_features, rng))
             else:
                 n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
-                drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5)
+                drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
                 pairs = SamplePairs(samples, samples, drawn.first, drawn.second)
                 found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
         return np.concatenate(found)

@@ -144,7 +144,7 @@ class VotingSimilarity(Similarity, _BaseComposition):
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
             given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
-            index = source.sample(SCALE_PAIRS, np.random.default_rng(0))
+            index = source.sample(SCALE_PAIRS, np.random.default_rng(0), shuffle=False)
             if source.labels is not None:
                 given["never_pair"] = never_pair
             elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names

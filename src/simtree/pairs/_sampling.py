@@ -129,7 +129,7 @@ class PairSampler(PairSource):
         IndexPairs
             The pairs.
         """
-        return self.sample(n_pairs, rng)
+        return self.sample(n_pairs, rng, shuffle=False)
 
     def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
         """Return the sampler itself, or sampled pairs if there are more than ``n_pairs``.
@@ -150,7 +150,7 @@ class PairSampler(PairSource):
         """
         if n_pairs is None or self.n_pairs <= check_integer("n_pairs", n_pairs, 2):
             return self
-        return self.sample(n_pairs, rng, positive_fraction=positive_fraction)
+        return self.sample(n_pairs, rng, positive_fraction=positive_fraction, shuffle=False)
 
     def members(self) -> tuple[Index, NDArray[np.int64]]:
         """Return the rows of each label.
@@ -185,7 +185,7 @@ class PairSampler(PairSource):
         Returns
         -------
         IndexPairs
-            The same pairs, then the different pairs.
+            The same pairs, then the different pairs; ``sample(None, rng)`` returns them in random order.
         """
         return _join(self._all_same(), self._all_different())
 
@@ -196,8 +196,9 @@ class PairSampler(PairSource):
         *,
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
+        shuffle: bool = True,
     ) -> IndexPairs:
-        """Sample pairs with replacement.
+        """Sample pairs with replacement, in random order.
 
         If no more same pairs exist than are asked for, each of them is returned once; so for different pairs.
 
@@ -212,11 +213,14 @@ class PairSampler(PairSource):
         same_weighting : {"pairs", "identities"}, default="pairs"
             ``"pairs"`` samples same pairs uniformly, so that a label with m samples has weight m(m-1). ``"identities"`` samples
             a label with at least two samples uniformly and then one of its pairs; such pairs may repeat.
+        shuffle : bool, default=True
+            Whether the pairs are in random order, so that folds of consecutive pairs have both kinds. If False, the same pairs
+            come first, then the different pairs. Which pairs are sampled does not depend on it.
 
         Returns
         -------
         IndexPairs
-            The same pairs, then the different pairs.
+            The pairs.
 
         Examples
         --------
@@ -231,7 +235,7 @@ class PairSampler(PairSource):
         by_identity = same_weighting == "identities"
         n_all = self.n_pairs
         if (n_pairs is None or n_pairs >= n_all) and not by_identity:
-            return self.all_pairs()
+            return _shuffled(self.all_pairs(), rng) if shuffle else self.all_pairs()
         n_pairs = n_all if n_pairs is None else n_pairs
         if positive_fraction is None:
             # The number of same pairs among n_pairs draws from all pairs is binomial; given it, both are sampled uniformly.
@@ -239,7 +243,8 @@ class PairSampler(PairSource):
         else:
             n_same = min(max(round(n_pairs * positive_fraction), 1), n_pairs - 1)
         same = self._draw_same_by_identity(n_same, rng) if by_identity else self._draw_same(n_same, rng)
-        return _join(same, self._draw_different(n_pairs - n_same, rng))
+        pairs = _join(same, self._draw_different(n_pairs - n_same, rng))
+        return _shuffled(pairs, rng) if shuffle else pairs
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
         """Yield the different pairs in blocks of about ``block_size``: samples of some labels with those of later labels."""
@@ -396,3 +401,7 @@ def _join(same: tuple[Index, Index], different: tuple[Index, Index]) -> IndexPai
     labels = np.zeros(len(same[0]) + len(different[0]), dtype=np.bool_)
     labels[: len(same[0])] = True
     return IndexPairs(np.concatenate([same[0], different[0]]), np.concatenate([same[1], different[1]]), labels)
+
+
+def _shuffled(pairs: IndexPairs, rng: np.random.Generator) -> IndexPairs:
+    return pairs.take(rng.permutation(len(pairs)))

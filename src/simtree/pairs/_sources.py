@@ -70,6 +70,7 @@ class PairSource(ABC):
         *,
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
+        shuffle: bool = True,
     ) -> IndexPairs:
         """Return pairs to learn from: sampled from labels, or all given pairs.
 
@@ -83,6 +84,9 @@ class PairSource(ABC):
             Share of same pairs among sampled pairs; None keeps the proportion in all pairs.
         same_weighting : {"pairs", "identities"}, default="pairs"
             Whether same pairs are sampled uniformly over pairs or over identities.
+        shuffle : bool, default=True
+            Whether sampled pairs are in random order, otherwise same pairs come first. Nothing inside the library depends on
+            their order. Given pairs keep theirs.
 
         Returns
         -------
@@ -302,12 +306,13 @@ class IndexPairs(PairSource):
         *,
         positive_fraction: float | None = 0.5,
         same_weighting: str = "pairs",
+        shuffle: bool = True,
     ) -> IndexPairs:
-        """Return all pairs: given pairs keep their number and their proportions.
+        """Return all pairs: given pairs keep their number, their proportions and their order.
 
         Parameters
         ----------
-        n_pairs, rng, positive_fraction, same_weighting : object
+        n_pairs, rng, positive_fraction, same_weighting, shuffle : object
             Not used; as in `PairSource.sample`.
 
         Returns
