@@ -27,7 +27,15 @@ from simtree.cli._common import (
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, points_of
 from simtree.cli._tables import check_there, read_samples
 from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
-from simtree.evaluation._report import RANKS, ThresholdRates, complement, in_plain_words, legend, rates_at_threshold
+from simtree.evaluation._report import (
+    RANKS,
+    ThresholdRates,
+    complement,
+    in_plain_words,
+    legend,
+    rates_at_threshold,
+    warning_lines,
+)
 from simtree.evaluation._score_files import read_scores
 from simtree.evaluation._thresholds import ThresholdReport
 
@@ -105,7 +113,7 @@ def evaluate_model(
             {"model": model and str(model), "data": source, "at_threshold": at_threshold, **found.to_dict(), "plots": files}
         )
         return
-    show(*_tables(found, source, rates, report, by), *legend(found), "", in_plain_words(found) or "")
+    show(*_tables(found, source, rates, report, by), *warning_lines(found), *legend(found), "", in_plain_words(found) or "")
     for file in files:
         say(f"Drawn: {file}")
 
@@ -187,9 +195,10 @@ def _tables(
     metrics.add_row("Cllr, at best", f"{found.min_cllr:.3f}", "")
     if found.cmc is not None:
         for k in RANKS:
-            metrics.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", "")
-    for fpir, fnir in (found.fnir or {}).items():
-        metrics.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir:.4f}", "")
+            ends = _ends(found.rank1.low, found.rank1.high) if k == 1 and found.rank1 else ""
+            metrics.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", ends)
+    for fpir, fnir in (found.fnir_intervals or {}).items():
+        metrics.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir.value:.4f}", _ends(fnir.low, fnir.high))
     points = table(
         f"Operating points; intervals are for new {found.unit}", "FPR at most", ">FPR here", ">TPR", interval, ">threshold"
     )
