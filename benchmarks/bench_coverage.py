@@ -209,13 +209,13 @@ def main() -> None:
     arguments = parser.parse_args()
     file = arguments.docs / "results" / "coverage.json"
     if not arguments.page:
-        kept = json.loads(file.read_text())["coverage"] if file.exists() else []
-        kept = [row for row in kept if row["n_people"] not in arguments.people]
-        for n_people in arguments.people:
-            kept += simulate(n_people, arguments.runs, arguments.jobs)
         versions = {name: metadata.version(name) for name in ("simtree", "numpy", "scipy", "scikit-learn")}
-        result = {"versions": versions, "python": platform.python_version(), "coverage": kept}
-        write_atomically(file, json.dumps(result, indent=1) + "\n")
+        for n_people in arguments.people:
+            found = simulate(n_people, arguments.runs, arguments.jobs)
+            kept = json.loads(file.read_text())["coverage"] if file.exists() else []
+            rows = sorted([*(row for row in kept if row["n_people"] != n_people), *found], key=lambda row: row["n_people"])
+            result = {"versions": versions, "python": platform.python_version(), "coverage": rows}
+            write_atomically(file, json.dumps(result, indent=1) + "\n")
     write_atomically(arguments.docs / "intervals.md", make_page(json.loads(file.read_text())))
 
 

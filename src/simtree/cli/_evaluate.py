@@ -47,6 +47,13 @@ class Unit(enum.StrEnum):
     samples = "samples"
 
 
+class Weighting(enum.StrEnum):
+    """What counts once."""
+
+    samples = "samples"
+    identities = "identities"
+
+
 def evaluate_model(
     model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="Model file, as written by `simtree fit`.")] = None,
     data: Annotated[
@@ -73,6 +80,22 @@ def evaluate_model(
             help="Confidence intervals are for new identities, or for new samples of the same ones.",
         ),
     ] = Unit.identities,
+    weighting: Annotated[
+        Weighting,
+        typer.Option(
+            "--weighting",
+            metavar="samples/identities",
+            help="Count every pair of samples once, or every pair of identities, whatever their numbers of samples.",
+        ),
+    ] = Weighting.samples,
+    sessions: Annotated[
+        str | None,
+        typer.Option(
+            "--sessions",
+            metavar="COL",
+            help="Column with the session, whose samples share an effect: intervals are for new sessions, too.",
+        ),
+    ] = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Folder for plots.", file_okay=False)] = None,
     n_jobs: Jobs = -1,
@@ -95,6 +118,8 @@ def evaluate_model(
                 __never_pair=never_pair,
                 __by=by,
                 __unit=None if unit is Unit.identities else unit,
+                __weighting=None if weighting is Weighting.samples else weighting,
+                __sessions=sessions,
                 __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
             )
             found = _from_scores(scores)
@@ -103,7 +128,10 @@ def evaluate_model(
                 raise typer.BadParameter("give MODEL, DATA and --label COL, or --scores FILE.")
             learned = load_model(model)
             report = getattr(learned, "threshold_report_", None)
-            found = _from_model(learned, data, label, never_pair, by, unit.value, n_pairs, n_jobs)
+            options = {"unit": unit.value, "weighting": weighting.value, "n_pairs": n_pairs or None}
+            found = _from_model(
+                learned, data, label, {"never_pair": never_pair, "by": by, "sessions": sessions}, n_jobs, options
+            )
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
     rates = None if scores is not None else rates_at_threshold(found)
@@ -126,30 +154,18 @@ def _refuse(**given: Any) -> None:
 
 
 def _from_model(
-    learned: Any,
-    data: Path,
-    label: str,
-    never_pair: str | None,
-    by: str | None,
-    unit: str,
-    n_pairs: int,
-    n_jobs: int,
+    learned: Any, data: Path, label: str, columns: dict[str, str | None], n_jobs: int, options: dict[str, Any]
 ) -> Evaluation:
+    """Evaluate a model on a table; ``columns`` are those of never_pair, by and sessions."""
     found = read_samples(data)
-    y, apart, pairs = labelled_pairs(found, label, never_pair)
-    grouped = None if by is None else found.labels(by, "--by")
-    X = points_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
-    with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
-        return evaluate(
-            learned,
-            X,
-            y,
-            by=grouped,
-            never_pair=apart,
-            unit=unit,
-            n_pairs=n_pairs or None,
-            threshold=learned.threshold_,
-        )
+    y, apart, pairs = labelled_pairs(found, label, columns["never_pair"])
+    by, sessions = (
+        None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")
+    )
+    X = points_of(learned, found, [name for name in (label, *columns.values()) if name is not None])
+    n_compared = min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
+    with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", n_compared):
+        return evaluate(learned, X, y, by=by, never_pair=apart, sessions=sessions, threshold=learned.threshold_, **options)
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:

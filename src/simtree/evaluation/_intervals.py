@@ -178,6 +178,7 @@ class PairTally:
         self.by_session, self.by_part = (ClusterSums(n, len(thresholds)) if n else None for n in (n_sessions, n_parts))
         n_columns = len(thresholds) + 2  # the last two are the placements and the weight of all pairs
         self._sums, self._squares, self._crossed = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
+        self._influence: Influence | None = None
 
     def like(self) -> PairTally:
         """Return an empty tally with the same thresholds and units, without sessions."""
@@ -207,9 +208,9 @@ class PairTally:
         """Count pairs; all pairs of two units must come in one call."""
         if not len(scores):
             return
-        n_thresholds = len(self.thresholds)
+        self._influence = None
         # Index of the first threshold that accepts each pair.
-        level = n_thresholds - np.searchsorted(self.thresholds[::-1], scores, side="right")
+        level = len(self.thresholds) - np.searchsorted(self.thresholds[::-1], scores, side="right")
         placed = placements if placements is None or weights is None else placements * weights
         self.by_unit.add(first, second, level, weights, placed)
         for clusters, both in ((self.by_session, sessions), (self.by_part, parts)):
@@ -254,6 +255,11 @@ class PairTally:
 
     def influence(self) -> Influence:
         """Return the influence of each unit on the rates and on the mean placement."""
+        if self._influence is None:
+            self._influence = self._compute_influence()
+        return self._influence
+
+    def _compute_influence(self) -> Influence:
         rates, total = self.rates, float(self._sums[-1])
         own = (self._squares[:-1] - 2 * rates * self._crossed[:-1] + rates**2 * self._crossed[-1]) / total**2
         weights = self.by_unit.weights

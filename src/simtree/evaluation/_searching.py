@@ -18,7 +18,7 @@ from simtree.pairs._sources import DifferentBlock, Index, IndexPairs
 
 Codes = NDArray[np.int64]
 # Number of thresholds at which the rates of an open set are computed.
-N_THRESHOLDS = 80
+N_THRESHOLDS = 40
 
 
 class _TopTwo:
