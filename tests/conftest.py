@@ -22,7 +22,6 @@ TINY_MNIST = mnist.Sizes(
     pairs=2_000,
     best_trees=4,
     best_pairs=2_000,
-    interval_draws=20,
 )
 
 

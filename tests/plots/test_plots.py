@@ -287,7 +287,7 @@ def judged(people):
     X, y = people
     tree = SimilarityTree(max_depth=6, random_state=0).fit(X[:80], y[:80])
     tree.calibrate_threshold(X[80:], y[80:], max_fpr=0.1)
-    return tree, evaluate(tree, X[80:], y[80:], n_bootstraps=20)
+    return tree, evaluate(tree, X[80:], y[80:])
 
 
 def test_det_curve_has_the_rates_and_a_band_around_them(judged):

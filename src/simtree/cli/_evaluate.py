@@ -27,7 +27,15 @@ from simtree.cli._common import (
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
 from simtree.cli._tables import check_there, read_samples
 from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
-from simtree.evaluation._report import RANKS, ThresholdRates, complement, in_plain_words, legend, rates_at_threshold
+from simtree.evaluation._report import (
+    RANKS,
+    ThresholdRates,
+    complement,
+    in_plain_words,
+    legend,
+    rates_at_threshold,
+    warning_lines,
+)
 from simtree.evaluation._score_files import read_scores
 from simtree.evaluation._thresholds import ThresholdReport
 
@@ -37,6 +45,13 @@ class Unit(enum.StrEnum):
 
     identities = "identities"
     samples = "samples"
+
+
+class Weighting(enum.StrEnum):
+    """What counts once."""
+
+    samples = "samples"
+    identities = "identities"
 
 
 def evaluate_model(
@@ -65,6 +80,22 @@ def evaluate_model(
             help="Confidence intervals are for new identities, or for new samples of the same ones.",
         ),
     ] = Unit.identities,
+    weighting: Annotated[
+        Weighting,
+        typer.Option(
+            "--weighting",
+            metavar="samples/identities",
+            help="Count every pair of samples once, or every pair of identities, whatever their numbers of samples.",
+        ),
+    ] = Weighting.samples,
+    sessions: Annotated[
+        str | None,
+        typer.Option(
+            "--sessions",
+            metavar="COL",
+            help="Column with the session, whose samples share an effect: intervals are for new sessions, too.",
+        ),
+    ] = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Folder for plots.", file_okay=False)] = None,
     n_jobs: Jobs = -1,
@@ -87,6 +118,8 @@ def evaluate_model(
                 __never_pair=never_pair,
                 __by=by,
                 __unit=None if unit is Unit.identities else unit,
+                __weighting=None if weighting is Weighting.samples else weighting,
+                __sessions=sessions,
                 __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
             )
             found = _from_scores(scores)
@@ -95,7 +128,10 @@ def evaluate_model(
                 raise typer.BadParameter("give MODEL, DATA and --label COL, or --scores FILE.")
             learned = load_model(model)
             report = getattr(learned, "threshold_report_", None)
-            found = _from_model(learned, data, label, never_pair, by, unit.value, n_pairs, n_jobs)
+            options = {"unit": unit.value, "weighting": weighting.value, "n_pairs": n_pairs or None}
+            found = _from_model(
+                learned, data, label, {"never_pair": never_pair, "by": by, "sessions": sessions}, n_jobs, options
+            )
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
     rates = None if scores is not None else rates_at_threshold(found)
@@ -105,7 +141,7 @@ def evaluate_model(
             {"model": model and str(model), "data": source, "at_threshold": at_threshold, **found.to_dict(), "plots": files}
         )
         return
-    show(*_tables(found, source, rates, report, by), *legend(found), "", in_plain_words(found) or "")
+    show(*_tables(found, source, rates, report, by), *warning_lines(found), *legend(found), "", in_plain_words(found) or "")
     for file in files:
         say(f"Drawn: {file}")
 
@@ -118,30 +154,18 @@ def _refuse(**given: Any) -> None:
 
 
 def _from_model(
-    learned: Any,
-    data: Path,
-    label: str,
-    never_pair: str | None,
-    by: str | None,
-    unit: str,
-    n_pairs: int,
-    n_jobs: int,
+    learned: Any, data: Path, label: str, columns: dict[str, str | None], n_jobs: int, options: dict[str, Any]
 ) -> Evaluation:
+    """Evaluate a model on a table; ``columns`` are those of never_pair, by and sessions."""
     found = read_samples(data)
-    y, apart, pairs = labelled_pairs(found, label, never_pair)
-    grouped = None if by is None else found.labels(by, "--by")
-    X = samples_of(learned, found, [name for name in (label, never_pair, by) if name is not None])
-    with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
-        return evaluate(
-            learned,
-            X,
-            y,
-            by=grouped,
-            never_pair=apart,
-            unit=unit,
-            n_pairs=n_pairs or None,
-            threshold=learned.threshold_,
-        )
+    y, apart, pairs = labelled_pairs(found, label, columns["never_pair"])
+    by, sessions = (
+        None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")
+    )
+    X = samples_of(learned, found, [name for name in (label, *columns.values()) if name is not None])
+    n_compared = min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
+    with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", n_compared):
+        return evaluate(learned, X, y, by=by, never_pair=apart, sessions=sessions, threshold=learned.threshold_, **options)
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:
@@ -187,9 +211,10 @@ def _tables(
     metrics.add_row("Cllr, at best", f"{found.min_cllr:.3f}", "")
     if found.cmc is not None:
         for k in RANKS:
-            metrics.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", "")
-    for fpir, fnir in (found.fnir or {}).items():
-        metrics.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir:.4f}", "")
+            ends = _ends(found.rank1.low, found.rank1.high) if k == 1 and found.rank1 else ""
+            metrics.add_row(f"found at rank {k}", f"{found.cmc[k - 1]:.4f}", ends)
+    for fpir, fnir in (found.fnir_intervals or {}).items():
+        metrics.add_row(f"FNIR at FPIR {fpir:g}", f"{fnir.value:.4f}", _ends(fnir.low, fnir.high))
     points = table(
         f"Operating points; intervals are for new {found.unit}", "FPR at most", ">FPR here", ">TPR", interval, ">threshold"
     )

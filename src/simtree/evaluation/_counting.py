@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.matrices import MAX_SQUARED
-from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, UnitDraws, curve_thresholds
-from simtree.metrics import FloatArray, Roc, Searches, eer, roc_curve, threshold_at_fmr
+from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, curve_thresholds
+from simtree.evaluation._searching import SearchCounts
+from simtree.metrics import FloatArray, Roc, eer, roc_curve, threshold_at_fmr
 from simtree.metrics._likelihood_ratio import different_cost, min_cost, same_cost, separation, unit_of
-from simtree.pairs._sources import DifferentBlock, Index, IndexPairs, PairSource
+from simtree.pairs._sources import DifferentBlock, Index, PairSource
 
 # Number of different pairs per block; maximum number of different pairs whose scores are all kept; number of pairs sampled
 # beforehand if there are more, to choose the thresholds of the intervals.
@@ -67,7 +68,7 @@ class Counted:
         Histogram of the scores.
     d_prime, cllr, min_cllr : float
         As in `simtree.metrics`; `cllr` takes scores as log-likelihood ratios.
-    searches : Searches or None
+    searches : SearchCounts or None
         Result of searching each sample among all others; None unless all comparisons were made.
     subgroups : list of CurveTallies
         Counts of the pairs within each subgroup.
@@ -80,7 +81,7 @@ class Counted:
     d_prime: float
     cllr: float
     min_cllr: float
-    searches: Searches | None
+    searches: SearchCounts | None
     subgroups: list[CurveTallies]
 
 
@@ -92,7 +93,8 @@ def count_comparisons(
     fmr: FloatArray,
     at: FloatArray,
     subgroups: Codes | None = None,
-    n_bootstraps: int = 0,
+    identities: Codes | None = None,
+    sessions: Codes | None = None,
     random_state: int = 0,
 ) -> Counted:
     """Score and count all pairs of labelled samples, or given pairs.
@@ -111,10 +113,13 @@ def count_comparisons(
         Further thresholds at which intervals are computed.
     subgroups : array of shape (n_samples,), optional
         Subgroup of each sample, numbered from 0; pairs within a subgroup are also counted separately.
-    n_bootstraps : int, default=0
-        Number of bootstrap draws of the units.
+    identities : array of shape (n_samples,), optional
+        Identity of each sample: all pairs of two identities then have the weight of one pair, and so have the same pairs of an
+        identity. By default every pair counts once.
+    sessions : array of shape (n_samples,), optional
+        Session of each sample, numbered from 0, whose effect its samples share.
     random_state : int, default=0
-        Random seed of the draws.
+        Random seed of the sample of pairs from which thresholds are chosen.
 
     Returns
     -------
@@ -126,7 +131,8 @@ def count_comparisons(
     same, members = source.same_pairs(), source.members()
     same_scores = _finite(score(same.first, same.second))
     scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
-        (block, _scores_of(block, score)) for block in source.iter_different(units, BLOCK_SIZE)
+        (block, _scores_of(block, score))
+        for block in source.iter_different(units if identities is None else identities, BLOCK_SIZE)
     )
     if members is not None and source.n_pairs - len(same) > MAX_KEPT_SCORES:
         drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state), shuffle=False)
@@ -135,7 +141,6 @@ def count_comparisons(
         known = list(scored)
         pilot, scored = np.concatenate([scores[block.compared] for block, scores in known]), iter(known)
     n_units = int(units.max()) + 1
-    draws = UnitDraws(n_units, n_bootstraps, random_state) if n_bootstraps else None
     rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
     # Intervals are computed along the entire curve, at the given thresholds, and where these scores have the given rates.
     at_rates = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
@@ -144,33 +149,76 @@ def count_comparisons(
     # Rounding among the smallest numbers there are could make edges decrease.
     bins = np.maximum.accumulate(np.linspace(*_range(same_scores, pilot), N_BINS + 1))
     n_subgroups = 0 if subgroups is None else int(subgroups.max()) + 1
-    tallies = [PairTally(thresholds, n_units, draws, independent=groups_of_pairs is not None) for _ in range(2)]
-    of_same, of_different = (_PairCounts(edges, bins, tally, n_subgroups) for tally in tallies)
-    search = None if members is None else _Search(*members, same, same_scores)
+    rows = _Rows(units, subgroups, sessions, identities)
+    of_same, of_different = (
+        _PairCounts(
+            edges,
+            bins,
+            PairTally(
+                thresholds,
+                n_units,
+                independent=groups_of_pairs is not None,
+                n_sessions=rows.n_sessions,
+                n_parts=rows.n_parts,
+            ),
+            n_subgroups,
+        )
+        for _ in range(2)
+    )
+    search = None
+    if members is not None:
+        by_sample = len(np.unique(units)) == len(units)
+        search = SearchCounts(*members, same, same_scores, by_sample=by_sample, by_identity=identities is not None)
 
     # Placement of a same (different) pair: the proportion of different (same) pairs below (above) its score, ties counted half.
     levels_of_same = of_same.levels(same_scores)
-    n_same_at = np.bincount(levels_of_same, minlength=of_same.n_levels)
-    above = 1.0 - (np.cumsum(n_same_at) - n_same_at / 2.0) / len(same_scores)
+    same_weights = rows.weights(same.first, same.second)
+    n_same_at = np.bincount(levels_of_same, same_weights, minlength=of_same.n_levels)
+    above = 1.0 - (np.cumsum(n_same_at) - n_same_at / 2.0) / n_same_at.sum()
     for block, scores in scored:
         if search is not None:
             search.add(block, scores)
-        rows, scores = (block.first[block.compared], block.second[block.compared]), scores[block.compared]
-        of_different.add(*rows, scores, of_different.levels(scores), above, units, subgroups, different_cost(scores))
+        first, second, scores = block.first[block.compared], block.second[block.compared], scores[block.compared]
+        weights = rows.weights(first, second)
+        cost = different_cost(scores, weights)
+        of_different.add(first, second, scores, of_different.levels(scores), above, rows, weights, cost)
     n_different_at = of_different.counts
     below = (np.cumsum(n_different_at) - n_different_at / 2.0) / n_different_at.sum()
-    of_same.add(same.first, same.second, same_scores, levels_of_same, below, units, subgroups, same_cost(same_scores))
+    cost = same_cost(same_scores, same_weights)
+    of_same.add(same.first, same.second, same_scores, levels_of_same, below, rows, same_weights, cost)
     return Counted(
         roc=_curve(edges, of_same, of_different),
         highest=max(of_same.highest, of_different.highest),
         tallies=CurveTallies(of_same.tally, of_different.tally),
         histogram=Histogram(bins, of_same.in_bins, of_different.in_bins),
         d_prime=separation(*of_same.moments(), *of_different.moments()),
-        cllr=(of_same.cost / of_same.n_pairs + of_different.cost / of_different.n_pairs) / 2,
+        cllr=(of_same.cost / of_same.weight + of_different.cost / of_different.weight) / 2,
         min_cllr=min_cost(of_same.counts, of_different.counts),
-        searches=None if search is None else search.found(),
+        searches=search,
         subgroups=[CurveTallies(*both) for both in zip(of_same.subgroups, of_different.subgroups, strict=True)],
     )
+
+
+class _Rows:
+    """What is known of each row: its unit, subgroup, session and identity, and its part of a unit within a session."""
+
+    def __init__(self, units: Codes, subgroups: Codes | None, sessions: Codes | None, identities: Codes | None) -> None:
+        self.units, self.subgroups, self.sessions, self.identities = units, subgroups, sessions, identities
+        self.parts: Codes | None = None
+        self.n_sessions = self.n_parts = 0
+        if sessions is not None:
+            self.n_sessions = int(sessions.max()) + 1
+            found, self.parts = np.unique(units * self.n_sessions + sessions, return_inverse=True)
+            self.n_parts = len(found)
+
+    def weights(self, first: Index, second: Index) -> FloatArray | None:
+        """Return weights that give each pair of identities the same weight; None if every pair counts once."""
+        if self.identities is None:
+            return None
+        u, v = self.identities[first], self.identities[second]
+        cells = np.minimum(u, v) * (int(self.identities.max()) + 1) + np.maximum(u, v)
+        _, where, sizes = np.unique(cells, return_inverse=True, return_counts=True)
+        return np.asarray(1.0 / sizes[where])
 
 
 class _PairCounts:
@@ -187,19 +235,14 @@ class _PairCounts:
         n_subgroups: int,
     ) -> None:
         self._edges, self._bins, self.tally = edges, bins, tally
-        self.subgroups = [tally.without_draws() for _ in range(n_subgroups)]
+        self.subgroups = [tally.like() for _ in range(n_subgroups)]
         self.n_levels = 2 * len(edges) + 1
-        self.counts: Codes = np.zeros(self.n_levels, dtype=np.int64)
+        self.counts: FloatArray = np.zeros(self.n_levels)
         self.in_bins: Codes = np.zeros(len(bins) - 1, dtype=np.int64)
         self.lowest, self.highest = np.inf, -np.inf
-        self.cost = self._sum = self._squares = 0.0
+        self.weight = self.cost = self._sum = self._squares = 0.0
         self._unit = unit_of(max(-float(bins[0]), float(bins[-1])))
         self._shift = float(bins[0] + bins[-1]) / 2  # near the mean, to avoid cancellation in the variance
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs counted so far."""
-        return self.tally.n_pairs
 
     def levels(self, scores: FloatArray) -> Codes:
         """Return the level of each score."""
@@ -214,62 +257,36 @@ class _PairCounts:
         scores: FloatArray,
         levels: Codes,
         placements: FloatArray,
-        units: Codes,
-        subgroups: Codes | None,
+        rows: _Rows,
+        weights: FloatArray | None,
         cost: float,
     ) -> None:
         """Count pairs; all pairs of two units must come in one call. Placements are given per level."""
-        self.counts += np.bincount(levels, minlength=self.n_levels)
+        self.counts += np.bincount(levels, weights, minlength=self.n_levels)
         self.in_bins += np.histogram(np.clip(scores, self._bins[0], self._bins[-1]), self._bins)[0]
         shifted = (scores - self._shift) / self._unit
-        self._sum += float(shifted.sum())
-        self._squares += float(shifted @ shifted)
+        weighted = shifted if weights is None else weights * shifted
+        self.weight += len(scores) if weights is None else float(weights.sum())
+        self._sum += float(weighted.sum())
+        self._squares += float(weighted @ shifted)
         self.cost += cost
         self.lowest, self.highest = min(self.lowest, float(scores.min())), max(self.highest, float(scores.max()))
-        first, second = units[first_rows], units[second_rows]
-        self.tally.add(first, second, scores, placements[levels])
-        if subgroups is not None:
-            subgroup = subgroups[first_rows]
-            within = subgroup == subgroups[second_rows]
+        first, second = rows.units[first_rows], rows.units[second_rows]
+        sessions, parts = (
+            None if codes is None else (codes[first_rows], codes[second_rows]) for codes in (rows.sessions, rows.parts)
+        )
+        self.tally.add(first, second, scores, placements[levels], weights=weights, sessions=sessions, parts=parts)
+        if rows.subgroups is not None:
+            subgroup = rows.subgroups[first_rows]
+            within = subgroup == rows.subgroups[second_rows]
             for number, tally in enumerate(self.subgroups):
                 chosen = within & (subgroup == number)
-                tally.add(first[chosen], second[chosen], scores[chosen])
+                tally.add(first[chosen], second[chosen], scores[chosen], weights=None if weights is None else weights[chosen])
 
     def moments(self) -> tuple[float, float]:
         """Return the mean and the variance of the scores, in a common unit."""
-        mean = self._sum / self.n_pairs
-        return mean + self._shift / self._unit, max(self._squares / self.n_pairs - mean**2, 0.0)
-
-
-class _Search:
-    """Search of each sample among all others; the score of an identity is that of its best sample."""
-
-    def __init__(self, order: Index, starts: Codes, same: IndexPairs, same_scores: FloatArray) -> None:
-        self._order, self._starts = order, starts
-        self._mated = np.full(len(order), -np.inf)
-        for rows in (same.first, same.second):
-            np.maximum.at(self._mated, rows, same_scores)
-        self._nonmated = np.full(len(order), -np.inf)
-        self._n_ahead = np.zeros(len(order), dtype=np.int64)
-
-    def add(self, block: DifferentBlock, scores: FloatArray) -> None:
-        """Update the searches with the scores of some identities against all later ones."""
-        done = 0
-        for identity in block.identities:
-            start, stop = self._starts[identity], self._starts[identity + 1]
-            own, later = self._order[start:stop], self._order[stop:]
-            table = scores[done : done + len(own) * len(later)].reshape(len(own), len(later))
-            done += table.size
-            best_of_later = np.maximum.reduceat(table, self._starts[identity + 1 : -1] - stop, axis=1)
-            self._nonmated[own] = np.maximum(self._nonmated[own], best_of_later.max(axis=1))
-            self._n_ahead[own] += np.count_nonzero(best_of_later >= self._mated[own, None], axis=1)
-            best_of_own = table.max(axis=0)
-            self._nonmated[later] = np.maximum(self._nonmated[later], best_of_own)
-            self._n_ahead[later] += best_of_own >= self._mated[later]
-
-    def found(self) -> Searches:
-        """Return the best scores and the ranks."""
-        return Searches(self._mated, self._nonmated, np.where(np.isfinite(self._mated), 1 + self._n_ahead, 0))
+        mean = self._sum / self.weight
+        return mean + self._shift / self._unit, max(self._squares / self.weight - mean**2, 0.0)
 
 
 def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
@@ -321,5 +338,5 @@ def _curve(edges: FloatArray, same: _PairCounts, different: _PairCounts) -> Roc:
     thresholds[2::2] = np.nextafter(edges, np.inf)
     thresholds[0] = lowest
     seen = np.flatnonzero(same.counts + different.counts)[::-1]
-    fpr, tpr = (np.append(0, np.cumsum(pairs.counts[seen])) / pairs.n_pairs for pairs in (different, same))
-    return Roc(fpr, tpr, np.append(np.inf, thresholds[seen]))
+    fpr, tpr = (np.append(0.0, np.cumsum(pairs.counts[seen])) for pairs in (different, same))
+    return Roc(fpr / fpr[-1], tpr / tpr[-1], np.append(np.inf, thresholds[seen]))

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.validation import check_choice, check_integer, check_real
 from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, Histogram, Score, count_comparisons
-from simtree.evaluation._intervals import CurveTallies, wilson_interval
+from simtree.evaluation._intervals import CurveTallies, tally_interval
+from simtree.evaluation._reliability import find_doubts
 from simtree.evaluation._report import report_lines
 from simtree.metrics import (
     EqualErrorRate,
@@ -79,7 +80,7 @@ class OperatingPoint:
     fmr : float
         FPR at this threshold.
     fnmr : Estimate
-        1 - TPR; the interval is that at the target FPR for new identities, by a bootstrap over units.
+        1 - TPR; the interval is that at the target FPR for new identities.
     """
 
     target: float
@@ -113,7 +114,7 @@ class SubgroupRates:
 
 @dataclass(frozen=True)
 class Band:
-    """Rates at decreasing thresholds along the ROC curve, with their confidence intervals (by influence).
+    """Rates at decreasing thresholds along the ROC curve, with their confidence intervals.
 
     Parameters
     ----------
@@ -148,12 +149,14 @@ class Evaluation:
         Number of all pairs; larger than the number of compared pairs if these were sampled.
     unit : str
         Independent units of the intervals: "identities", "samples", or "pairs" if no identities were given.
+    weighting : str
+        "samples" if every pair counts once, "identities" if every pair of identities does.
     confidence : float
         Confidence level of all intervals.
     roc : Roc
         ROC curve, with thresholds.
     auc : Estimate
-        Area under the curve; interval by influence.
+        Area under the curve.
     partial_auc : float
         Area up to an FPR of 0.01, rescaled to 0.5 for random and 1 for perfect scores.
     operating_points : tuple of OperatingPoint
@@ -161,7 +164,7 @@ class Evaluation:
     eer : EqualErrorRate
         Equal error rate, with the two error rates that are nearest to each other.
     eer_interval : Estimate
-        Equal error rate with its interval, by a bootstrap over units.
+        Equal error rate with its interval.
     zero_fmr : float
         Minimum of 1 - TPR without any false positive.
     d_prime, cllr, min_cllr : float
@@ -170,9 +173,13 @@ class Evaluation:
     cmc : array or None
         Proportion of searches with the true identity among the top 1, 2, ...; each sample is searched among all others. None
         unless all comparisons were made.
+    rank1 : Estimate or None
+        Proportion of searches with the true identity at rank 1, with its interval for galleries of this size.
     fnir : dict or None
         Open-set identification: the false negative identification rate (rank 1) at each false positive identification rate
         (FPIR) for which there are enough searches.
+    fnir_intervals : dict or None
+        These rates with their intervals, for galleries of this size.
     histogram : Histogram
         Histogram of the scores.
     band : Band
@@ -184,6 +191,8 @@ class Evaluation:
     threshold : float or None
         Threshold in use: the one that was given, or that of FPR 1e-3 (of the lowest FPR in the table if that is higher). None
         if it is infinite.
+    warnings : tuple of str
+        Reasons why some intervals may be too narrow, such as few identities that bring most errors; empty if there are none.
 
     Examples
     --------
@@ -198,6 +207,7 @@ class Evaluation:
     n_different: int
     n_possible: int
     unit: str
+    weighting: str
     confidence: float
     roc: Roc
     auc: Estimate
@@ -210,12 +220,15 @@ class Evaluation:
     cllr: float
     min_cllr: float
     cmc: FloatArray | None
+    rank1: Estimate | None
     fnir: dict[float, float] | None
+    fnir_intervals: dict[float, Estimate] | None
     histogram: Histogram
     band: Band
     by_threshold: float | None
     by: tuple[SubgroupRates, ...]
     threshold: float | None = None
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Evaluation({self.name}: AUC {self.auc}, {self.n_same:,} same and {self.n_different:,} different pairs)"
@@ -252,11 +265,12 @@ def evaluate(
     by: ArrayLike | None = None,
     never_pair: ArrayLike | None = None,
     unit: str = "identities",
+    weighting: str = "samples",
+    sessions: ArrayLike | None = None,
     n_pairs: int | None = MAX_COMPARISONS,
     threshold: float | None = None,
     fmr: Sequence[float] = DEFAULT_FPRS,
     max_rank: int = 20,
-    n_bootstraps: int = 200,
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Evaluation:
@@ -279,7 +293,14 @@ def evaluate(
     never_pair : array-like of shape (n_samples,), optional
         Samples with the same value, such as a session, are not compared.
     unit : {"identities", "samples"}, default="identities"
-        Independent units of the intervals. Choose "samples" if the identities are fixed, such as ten digits.
+        What is independent, and would be drawn anew: identities, or only samples if the identities are fixed, such as ten
+        digits. It decides how wide the intervals are, not the metrics.
+    weighting : {"samples", "identities"}, default="samples"
+        What counts once: every pair of samples, or every pair of identities, so that identities with many samples count no
+        more than others (each identity also counts once for same pairs and for searches). "identities" needs all pairs.
+    sessions : array-like of shape (n_samples,), optional
+        Session of each row of X whose effect all of its samples share, such as a day or a device. Intervals are then for new
+        sessions, too: they are wider, and few sessions give a warning.
     n_pairs : int or None, default=5_000_000
         Maximum number of pairs. If there are more, this many are sampled, at most a fifth of them same pairs, and no
         identification metrics are computed. None compares all pairs, in bounded memory.
@@ -290,12 +311,10 @@ def evaluate(
         False positive rates of the operating points; those for which there are too few different pairs are left out.
     max_rank : int, default=20
         Length of the CMC curve.
-    n_bootstraps : int, default=200
-        Number of bootstrap draws of the units.
     confidence : float, default=0.95
         Confidence level of the intervals.
     random_state : int, default=0
-        Random seed of the draws.
+        Random seed of the sampling of pairs.
 
     Returns
     -------
@@ -313,18 +332,24 @@ def evaluate(
     0.959 [0.898, 0.984]
     """
     check_choice("unit", unit, ("identities", "samples"))
-    options = _Options(unit, threshold, fmr, max_rank, n_bootstraps, confidence, random_state)
+    options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state)
     score, source, units, n_rows = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
     n_samples: int | None = n_rows
     n_possible = source.n_pairs
     if source.labels is None:
         if identities is None:
+            _check_identities(options)
             n_identities, options = None, replace(options, unit="samples")
         n_samples = None if np.ndim(X) == 3 else n_samples
     source = source.limit(n_pairs, np.random.default_rng(random_state), positive_fraction=SAME_SHARE)
+    if weighting == "identities" and source.n_pairs < n_possible:
+        raise ValueError(
+            f"weighting='identities' needs all {n_possible:,} pairs, more than n_pairs={n_pairs!r}; give n_pairs=None, "
+            "or weighting='samples'."
+        )
     counts = n_identities, n_samples, n_possible
-    return _evaluate(type(model).__name__, score, source, units, by, counts, options)
+    return _evaluate(type(model).__name__, score, source, units, by, sessions, counts, options)
 
 
 def evaluate_scores(
@@ -333,11 +358,11 @@ def evaluate_scores(
     *,
     identities: ArrayLike | None = None,
     by: ArrayLike | None = None,
+    weighting: str = "samples",
+    sessions: ArrayLike | None = None,
     threshold: float | None = None,
     fmr: Sequence[float] = DEFAULT_FPRS,
-    n_bootstraps: int = 200,
     confidence: float = 0.95,
-    random_state: int = 0,
 ) -> Evaluation:
     """Evaluate scores of pairs from any source.
 
@@ -352,7 +377,11 @@ def evaluate_scores(
         they are not.
     by : array-like of shape (n_pairs, 2), optional
         Attribute of the two samples of each pair.
-    threshold, fmr, n_bootstraps, confidence, random_state : optional
+    weighting : {"samples", "identities"}, default="samples"
+        As in `evaluate`; "identities" needs `identities`.
+    sessions : array-like of shape (n_pairs, 2), optional
+        Sessions of the two samples of each pair.
+    threshold, fmr, confidence : optional
         As in `evaluate`.
 
     Returns
@@ -367,30 +396,32 @@ def evaluate_scores(
     (1.0, 0.0)
     """
     options = _Options(
-        "pairs" if identities is None else "identities", threshold, fmr, 1, n_bootstraps, confidence, random_state
+        "pairs" if identities is None else "identities", weighting, threshold, fmr, 1, confidence, random_state=0
     )
+    if identities is None:
+        _check_identities(options)
     score, is_same = check_scores(scores, same)
     numbers = np.arange(len(score), dtype=np.int32)
     first, second = 2 * numbers, 2 * numbers + np.int32(1)
     units = np.arange(2 * len(score)) if identities is None else encode_groups(identities, 2 * len(score), "identities")
     counts = (None if identities is None else len(np.unique(units)), None, len(score))
     source = IndexPairs(first, second, is_same)
-    return _evaluate("scores", lambda rows, _: score[rows // 2], source, units, by, counts, options)
+    return _evaluate("scores", lambda rows, _: score[rows // 2], source, units, by, sessions, counts, options)
 
 
 @dataclass(frozen=True)
 class _Options:
     unit: str
+    weighting: str
     threshold: float | None
     fmr: Sequence[float]
     max_rank: int
-    n_bootstraps: int
     confidence: float
     random_state: int
 
     def __post_init__(self) -> None:
+        check_choice("weighting", self.weighting, ("samples", "identities"))
         check_integer("max_rank", self.max_rank, 1)
-        check_integer("n_bootstraps", self.n_bootstraps, 2)
         check_real("confidence", self.confidence, 0.0, 1.0, open_low=True, open_high=True)
         if np.ndim(self.fmr) != 1:
             raise TypeError(f"fmr={self.fmr!r} is not a list of rates; give one, such as [0.01, 0.001].")
@@ -398,6 +429,11 @@ class _Options:
             check_real("fmr", rate, 0.0, 1.0, open_low=True, open_high=True)
         if self.threshold is not None:
             check_real("threshold", self.threshold, -np.inf, np.inf)
+
+
+def _check_identities(options: _Options) -> None:
+    if options.weighting == "identities":
+        raise ValueError("weighting='identities' needs the identities of the pairs; give identities, or weighting='samples'.")
 
 
 def _scored_by(
@@ -435,6 +471,7 @@ def _evaluate(
     source: PairSource,
     identities: NDArray[np.int64],
     by: ArrayLike | None,
+    sessions: ArrayLike | None,
     counts: tuple[int | None, int | None, int],
     options: _Options,
 ) -> Evaluation:
@@ -447,7 +484,8 @@ def _evaluate(
         fmr=np.asarray(options.fmr, dtype=np.float64),
         at=np.array([] if options.threshold is None else [options.threshold]),
         subgroups=subgroup_codes,
-        n_bootstraps=options.n_bootstraps,
+        identities=identities if options.weighting == "identities" else None,
+        sessions=None if sessions is None else encode_groups(sessions, len(identities), "sessions"),
         random_state=options.random_state,
     )
     roc, tallies = counted.roc, counted.tallies
@@ -455,10 +493,10 @@ def _evaluate(
     targets = [float(rate) for rate in options.fmr if n_different >= n_for_rate(float(rate))]
     equal = eer(roc)
     tprs = [tpr_at_fpr(roc, target) for target in targets]
-    ends = tallies.bootstrap_intervals([roc.auc(), equal.value, *tprs], targets, options.confidence)
+    ends = tallies.tpr_intervals(tprs, targets, options.confidence)
     points = tuple(
         OperatingPoint(target, *_reached(roc, target), Estimate(1.0 - tpr, *(1.0 - interval[::-1]).tolist()))
-        for target, tpr, interval in zip(targets, tprs, ends[2:], strict=True)
+        for target, tpr, interval in zip(targets, tprs, ends, strict=True)
     )
     of_fpr, of_tpr = tallies.rate_intervals(options.confidence)
     thresholds, different, same = tallies.same.thresholds, tallies.different.rates[:-1], tallies.same.rates[:-1]
@@ -474,19 +512,19 @@ def _evaluate(
         n_different=n_different,
         n_possible=n_possible,
         unit=options.unit,
+        weighting=options.weighting,
         confidence=options.confidence,
         roc=roc,
         auc=Estimate(roc.auc(), *tallies.auc_interval(roc.auc(), options.confidence).tolist()),
         partial_auc=partial_auc(roc, 1e-2, standardize=True),
         operating_points=points,
         eer=equal,
-        eer_interval=Estimate(equal.value, *ends[1].tolist()),
+        eer_interval=Estimate(equal.value, *tallies.eer_interval(equal.value, options.confidence).tolist()),
         zero_fmr=zero_fmr(roc),
         d_prime=counted.d_prime,
         cllr=counted.cllr,
         min_cllr=counted.min_cllr,
-        cmc=None if counted.searches is None else cmc(counted.searches.ranks, options.max_rank),
-        fnir=_open_set(counted),
+        **_identification(counted, options),
         histogram=counted.histogram,
         band=Band(thresholds, different, same, of_fpr, of_tpr),
         by_threshold=by_threshold if subgroups else None,
@@ -495,6 +533,7 @@ def _evaluate(
             for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
         threshold=None if options.threshold is not None and math.isinf(options.threshold) else by_threshold,
+        warnings=find_doubts(tallies, counted.searches, equal.value, index, options.unit),
     )
 
 
@@ -528,21 +567,31 @@ def _subgroup_rates(subgroup: Any, tallies: CurveTallies, index: int, confidence
         if not tally.n_pairs:
             estimates.append(None)
             continue
-        rate = float(tally.rates[index])
-        sizes, free = tally.effective_sizes()
-        estimates.append(Estimate(rate, *wilson_interval(rate, sizes[index], free[index], confidence).tolist()))
+        estimates.append(Estimate(float(tally.rates[index]), *tally_interval(tally, [index], confidence)[0].tolist()))
     fmr, tpr = estimates
     fnmr = None if tpr is None else Estimate(1.0 - tpr.value, 1.0 - tpr.high, 1.0 - tpr.low)
     name = subgroup.item() if isinstance(subgroup, np.generic) else subgroup
     return SubgroupRates(name, tallies.same.n_pairs, tallies.different.n_pairs, fmr, fnmr)
 
 
-def _open_set(counted: Counted) -> dict[float, float] | None:
-    """Return the FNIR at each FPIR for which there are enough searches."""
-    if counted.searches is None:
-        return None
-    targets = [rate for rate in DEFAULT_FPIRS if len(counted.searches.ranks) >= n_for_rate(rate)]
-    return dict(zip(targets, fnir_at_fpir(counted.searches, targets).tolist(), strict=True))
+def _identification(counted: Counted, options: _Options) -> dict[str, Any]:
+    """Return the metrics of searches, with the FNIR at each FPIR for which there are enough of them."""
+    search = counted.searches
+    if search is None:
+        return {"cmc": None, "rank1": None, "fnir": None, "fnir_intervals": None}
+    found, weights = search.found(), search.weights
+    rank1, ends = search.rank1_interval(options.confidence)
+    targets = [rate for rate in DEFAULT_FPIRS if len(found.ranks) >= n_for_rate(rate)]
+    fnir = fnir_at_fpir(found, targets, weights=weights).tolist()
+    of_fnir = search.fnir_intervals(targets, options.confidence) if targets else np.empty((0, 2))
+    return {
+        "cmc": cmc(found.ranks, options.max_rank, weights=weights),
+        "rank1": Estimate(rank1, *ends.tolist()),
+        "fnir": dict(zip(targets, fnir, strict=True)),
+        "fnir_intervals": {
+            target: Estimate(value, *interval.tolist()) for target, value, interval in zip(targets, fnir, of_fnir, strict=True)
+        },
+    }
 
 
 def _to_plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Confidence intervals of metrics whose pairs share identities: variance by influence, and a bootstrap over identities.
+"""Confidence intervals of metrics whose pairs share identities, from the influence of each identity.
 
 Pairs are counted for each pair of *units*. The units are what is independent: identities, or single samples if the identities
 are fixed (such as ten digits). All pairs of a unit are correlated, so the variance of a metric depends on the number of units,
@@ -7,7 +7,8 @@ not of pairs. `PairTally` keeps sums over pairs of units of the counts at some t
 Let r be the residual of a pair of units (its accepted pairs minus the rate times its pairs) and D the sum of r over all pairs
 of a unit. The variance of a rate is ``c * (sum D^2 - 2 sum r^2) + sum r^2`` divided by the squared number of pairs: the first
 term is the variance that pairs share through their units, and the second is specific to each pair of units. c corrects for the
-estimated mean.
+estimated mean. Sessions that samples share add the variance between sessions (two-way clusters, Cameron, Gelbach and Miller
+2011). Intervals are Student's on the logit scale, see `logit_interval`.
 """
 
 from __future__ import annotations
@@ -18,53 +19,130 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.special import expit, logit
 from scipy.stats import beta, t
 
-from simtree._utils.validation import check_integer, check_real
-from simtree.metrics import FloatArray, eer, roc_curve, threshold_at_fmr, tpr_at_fpr
+from simtree._utils.validation import check_real
+from simtree.metrics import FloatArray, roc_curve, threshold_at_fmr, tpr_at_fpr
 from simtree.metrics._roc import check_scores
 from simtree.pairs._sources import IndexPairs
 
-# Number of table entries (pairs of units times thresholds) per block.
-BLOCK_ENTRIES = 1 << 22
-# Effective sizes are also computed at looser thresholds, up to this multiple of a rate.
+# Slopes at the equal error rate are taken between this fraction and this multiple of it.
 NEARBY = 1.6
+# How much longer an interval is towards 1/2, per relative standard error; chosen by benchmarks/bench_coverage.py.
+STRETCH = 1.75
 # Pairs that share no unit are independent; this number of groups of pairs then replaces the units.
 N_GROUPS = 1024
 
 
-class UnitDraws:
-    """Bootstrap draws of units with replacement.
+class ClusterSums:
+    """Sums over the pairs that each cluster takes part in: of accepted pairs at each threshold, of placements and of weights.
 
     Parameters
     ----------
-    n_units : int
-        Number of units.
-    n_bootstraps : int
-        Number of bootstrap draws.
-    random_state : int
-        Random seed.
-
-    Notes
-    -----
-    The weight of a pair of units is the product of the weights of its units; a pair within a unit has the weight of the unit.
-    These draws count the variance specific to pairs of units three times (Owen 2007, the pigeonhole bootstrap). `noise` returns
-    weights 0 or 2 that are uncorrelated between pairs of units and count it once, so that the excess can be subtracted.
+    n_clusters : int
+        Number of clusters, such as identities or sessions. A pair within a cluster counts once in it.
+    n_thresholds : int
+        Number of thresholds.
     """
 
-    def __init__(self, n_units: int, n_bootstraps: int, random_state: int) -> None:
-        rng = np.random.default_rng(random_state)
-        self.counts = rng.multinomial(n_units, np.full(n_units, 1.0 / n_units), size=n_bootstraps).astype(np.float64)
-        self._left, self._right = rng.choice([-1.0, 1.0], size=(2, n_bootstraps, n_units))
+    def __init__(self, n_clusters: int, n_thresholds: int) -> None:
+        self.n_clusters, self._width = n_clusters, n_thresholds + 1
+        self._at_level = np.zeros((n_clusters, self._width))
+        self._placed, self._weight = np.zeros(n_clusters), np.zeros(n_clusters)
 
-    def weights(self, first: NDArray[np.integer], second: NDArray[np.integer]) -> FloatArray:
-        """Return the weight of each pair of units in each draw."""
-        return np.asarray(self.counts[:, first] * np.where(first == second, 1.0, self.counts[:, second]))
+    def add(
+        self,
+        first: NDArray[np.integer],
+        second: NDArray[np.integer],
+        level: NDArray[np.integer],
+        weights: FloatArray | None,
+        placed: FloatArray | None,
+    ) -> None:
+        """Add pairs of clusters: the first threshold that accepts each, its weight, and its placement times its weight."""
+        apart = first != second
+        for cluster, chosen in ((first, slice(None)), (second[apart], apart)):
+            weight = None if weights is None else weights[chosen]
+            at = np.bincount(cluster * self._width + level[chosen], weight, minlength=self._at_level.size)
+            self._at_level += at.reshape(self._at_level.shape)
+            self._weight += np.bincount(cluster, weight, minlength=self.n_clusters)
+            if placed is not None:
+                self._placed += np.bincount(cluster, placed[chosen], minlength=self.n_clusters)
 
-    def noise(self, first: NDArray[np.integer], second: NDArray[np.integer]) -> FloatArray:
-        """Return weights that are independent between pairs of units; pairs within a unit have weight 1."""
-        return np.asarray(1.0 + np.where(first == second, 0.0, self._left[:, first] * self._right[:, second]))
+    @property
+    def weights(self) -> FloatArray:
+        """Total weight of the pairs of each cluster."""
+        return self._weight
+
+    def residuals(self, rates: FloatArray, total: float) -> FloatArray:
+        """Return the influence of each cluster on rates, of shape (n_clusters, n_thresholds + 1)."""
+        sums = np.column_stack([np.cumsum(self._at_level[:, :-1], axis=1), self._placed])
+        return np.asarray((sums - rates * self._weight[:, None]) / total)
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Influence of each unit on some metrics: what a metric gains from the pairs of the unit, relative to its value.
+
+    Parameters
+    ----------
+    units : array of shape (n_units, n_metrics)
+        Influence of each unit.
+    own : array of shape (n_metrics,)
+        Sum of the squared influences of pairs of two units.
+    n_units : int
+        Number of units that have pairs.
+    n_even : float
+        Number of units of equal weight that would be as informative (Kish): less than `n_units` if few bring most pairs.
+    sessions, parts : array of shape (n_sessions, n_metrics) and (n_parts, n_metrics), optional
+        Influence of each session, and of each unit within each session.
+    """
+
+    units: FloatArray
+    own: FloatArray
+    n_units: int
+    n_even: float
+    sessions: FloatArray | None = None
+    parts: FloatArray | None = None
+
+    def at(self, places: Any) -> Influence:
+        """Return the influence on some of the metrics."""
+        both = [None if array is None else array[:, places] for array in (self.sessions, self.parts)]
+        return Influence(self.units[:, places], self.own[places], self.n_units, self.n_even, *both)
+
+    def plus(self, other: Influence, of_self: float = 1.0, of_other: float = 1.0) -> Influence:
+        """Return the influence on a weighted sum of metrics of same pairs and of different pairs, which share no pair."""
+        both = [
+            None if mine is None or theirs is None else of_self * mine + of_other * theirs
+            for mine, theirs in ((self.sessions, other.sessions), (self.parts, other.parts))
+        ]
+        return Influence(
+            of_self * self.units + of_other * other.units,
+            of_self**2 * self.own + of_other**2 * other.own,
+            max(self.n_units, other.n_units),
+            min(self.n_even, other.n_even),
+            *both,
+        )
+
+    def shared(self) -> FloatArray:
+        """Return the share of the variance of each metric that its pairs share through their units."""
+        variance = self.variance()[0]
+        return 1.0 - np.divide(self.own, variance, out=np.zeros_like(variance), where=variance > 0.0)
+
+    def variance(self) -> tuple[FloatArray, FloatArray]:
+        """Return the variance of each metric, and its degrees of freedom."""
+        of_units = variance_of(self.units, self.own, self.n_units)
+        df = np.full(of_units.shape, max(self.n_even - 1.0, 1.0))
+        if self.sessions is None or self.parts is None:
+            return of_units, df
+        n = len(self.sessions)
+        # What units and sessions share is in both: the influence of a unit within a session is subtracted once.
+        extra = np.einsum("ij,ij->j", self.sessions, self.sessions) - np.einsum("ij,ij->j", self.parts, self.parts)
+        of_sessions = _unbiased(np.maximum(extra, 0.0), n, n - 1, n - 2)
+        total = of_units + of_sessions
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = total**2 / (of_units**2 / df + of_sessions**2 / max(n - 1, 1))
+        return total, np.where(np.isfinite(both), np.minimum(both, df), float(max(n - 1, 1)))
 
 
 class PairTally:
@@ -76,50 +154,45 @@ class PairTally:
         Strictly decreasing thresholds. A pair is accepted if and only if its score is at least the threshold.
     n_units : int
         Number of units.
-    draws : UnitDraws, optional
-        Bootstrap draws for which weighted counts are kept.
     independent : bool, default=False
         Whether the units are groups of independent pairs, see `PairSource.disjoint_groups`.
+    n_sessions, n_parts : int, default=0
+        Numbers of sessions, and of parts of units within sessions.
 
     Attributes
     ----------
     n_pairs, n_unit_pairs : int
         Number of pairs, and number of pairs of units that have pairs.
     totals : array of shape (n_thresholds + 1,)
-        Number of accepted pairs at each threshold; the last entry is the sum of the placements, if these are given.
-    drawn, drawn_noise : arrays of shape (n_bootstraps, n_thresholds + 2)
-        `totals` and the number of pairs, weighted by the bootstrap draws.
+        Weight of the accepted pairs at each threshold; the last entry is the sum of the placements, if these are given.
     """
 
     def __init__(
-        self, thresholds: FloatArray, n_units: int, draws: UnitDraws | None = None, *, independent: bool = False
+        self, thresholds: FloatArray, n_units: int, *, independent: bool = False, n_sessions: int = 0, n_parts: int = 0
     ) -> None:
         self.thresholds = thresholds
-        self._independent = independent
+        self.independent = independent
         self.n_units = n_units
         self.n_pairs, self.n_unit_pairs = 0, 0
-        n_columns = len(thresholds) + 2  # the last two are the placements and the number of pairs
-        self._by_unit = np.zeros((n_units, n_columns))
-        self._squares, self._crossed = np.zeros(n_columns), np.zeros(n_columns)
-        self._draws = draws
-        if draws is not None:
-            self.drawn = np.zeros((len(draws.counts), n_columns))
-            self.drawn_noise = np.zeros_like(self.drawn)
-        self._sums = np.zeros(n_columns)
+        self.by_unit = ClusterSums(n_units, len(thresholds))
+        self.by_session, self.by_part = (ClusterSums(n, len(thresholds)) if n else None for n in (n_sessions, n_parts))
+        n_columns = len(thresholds) + 2  # the last two are the placements and the weight of all pairs
+        self._sums, self._squares, self._crossed = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
+        self._influence: Influence | None = None
 
-    def without_draws(self) -> PairTally:
-        """Return an empty tally with the same thresholds and units, and without bootstrap draws."""
-        return PairTally(self.thresholds, self.n_units, independent=self._independent)
+    def like(self) -> PairTally:
+        """Return an empty tally with the same thresholds and units, without sessions."""
+        return PairTally(self.thresholds, self.n_units, independent=self.independent)
 
     @property
     def totals(self) -> FloatArray:
-        """Number of accepted pairs at each threshold, and the sum of placements."""
+        """Weight of the accepted pairs at each threshold, and the sum of placements."""
         return self._sums[:-1]
 
     @property
     def rates(self) -> FloatArray:
         """Proportion of accepted pairs at each threshold, and the mean placement."""
-        return np.asarray(self._sums[:-1] / self.n_pairs)
+        return np.asarray(self._sums[:-1] / self._sums[-1])
 
     def add(
         self,
@@ -127,68 +200,72 @@ class PairTally:
         second: NDArray[np.integer],
         scores: FloatArray,
         placements: FloatArray | None = None,
+        *,
+        weights: FloatArray | None = None,
+        sessions: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
+        parts: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
     ) -> None:
         """Count pairs; all pairs of two units must come in one call."""
         if not len(scores):
             return
-        low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
-        codes = low * self.n_units + high
-        if (np.diff(codes) < 0).any():
-            order = np.argsort(codes, kind="stable")
-            codes, scores = codes[order], scores[order]
-            placements = None if placements is None else placements[order]
-        starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        n_thresholds = len(self.thresholds)
+        self._influence = None
         # Index of the first threshold that accepts each pair.
-        level = n_thresholds - np.searchsorted(self.thresholds[::-1], scores, side="right")
-        step = max(1, BLOCK_ENTRIES // (n_thresholds + 2))
-        ends = np.append(starts, len(codes))
-        for begin in range(0, len(starts), step):
-            block = slice(begin, min(begin + step, len(starts)))
-            rows = slice(ends[block.start], ends[block.stop])
-            self._add_unit_pairs(
-                codes[starts[block]],
-                np.diff(ends[block.start : block.stop + 1]),
-                level[rows],
-                None if placements is None else placements[rows],
-            )
+        level = len(self.thresholds) - np.searchsorted(self.thresholds[::-1], scores, side="right")
+        placed = placements if placements is None or weights is None else placements * weights
+        self.by_unit.add(first, second, level, weights, placed)
+        for clusters, both in ((self.by_session, sessions), (self.by_part, parts)):
+            if clusters is not None and both is not None:
+                clusters.add(*both, level, weights, placed)
+        self.n_pairs += len(scores)
+        self._sums += self._column_sums(level, weights, placed)
+        low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
+        cells = low * self.n_units + high
+        apart = low != high
+        self.n_unit_pairs += len(scores) if self.independent else len(np.unique(cells[~apart]))
+        if apart.any():
+            chosen = [None if array is None else array[apart] for array in (weights, placed)]
+            self._add_cells(cells[apart], level[apart], *chosen)
 
-    def _add_unit_pairs(
-        self, codes: NDArray[np.int64], sizes: NDArray[np.int64], level: NDArray[np.int64], placements: FloatArray | None
+    def _column_sums(self, level: NDArray[np.int64], weights: FloatArray | None, placed: FloatArray | None) -> FloatArray:
+        """Return sums of weights of the pairs accepted at each threshold, of placements, and of all weights."""
+        at = np.bincount(level, weights, minlength=len(self.thresholds) + 1)
+        return np.concatenate([np.cumsum(at[:-1]), [0.0 if placed is None else placed.sum(), at.sum()]])
+
+    def _add_cells(
+        self, cells: NDArray[np.int64], level: NDArray[np.int64], weights: FloatArray | None, placed: FloatArray | None
     ) -> None:
-        n_unit_pairs, n_thresholds = len(codes), len(self.thresholds)
-        unit_pair = np.repeat(np.arange(n_unit_pairs), sizes)
-        width = n_thresholds + 1
-        table = np.empty((n_unit_pairs, n_thresholds + 2))
-        counts = np.bincount(unit_pair * width + level, minlength=n_unit_pairs * width).reshape(n_unit_pairs, width)
-        np.cumsum(counts[:, :-1], axis=1, out=table[:, :n_thresholds])
-        table[:, -2] = 0.0 if placements is None else np.bincount(unit_pair, placements, minlength=n_unit_pairs)
-        table[:, -1] = sizes
-        first, second = np.divmod(codes, self.n_units)
-        apart = first != second
-        self._sums += table.sum(axis=0)
-        self.n_pairs += int(sizes.sum())
-        self.n_unit_pairs += int(sizes.sum()) if self._independent else n_unit_pairs
-        self._squares += np.einsum("ij,ij->j", table[apart], table[apart])
-        self._crossed += table[apart].T @ sizes[apart]
-        numbers = np.arange(n_unit_pairs)
-        units, which = np.concatenate([first, second[apart]]), np.concatenate([numbers, numbers[apart]])
-        incidence = sparse.csr_array((np.ones(len(units)), (units, which)), shape=(self.n_units, n_unit_pairs))
-        self._by_unit += incidence @ table
-        if self._draws is not None:
-            self.drawn += self._draws.weights(first, second) @ table
-            self.drawn_noise += self._draws.noise(first, second) @ table
+        """Add the squared sums of each cell, a pair of two units, and their products with its weight.
 
-    def influences(self) -> tuple[FloatArray, FloatArray]:
-        """Return the influence of each unit on the rates, and the summed squared influences of pairs of units.
-
-        The influence of a unit is the sum of the residuals of its pairs divided by the number of all pairs. The arrays have the
-        shapes (n_units, n_thresholds + 1) and (n_thresholds + 1,).
+        The squared number of accepted pairs of a cell grows by ``w (2 before + w)`` with each pair, in order of the thresholds.
         """
-        rates = self.rates
-        by_unit = (self._by_unit[:, :-1] - rates * self._by_unit[:, -1:]) / self.n_pairs
-        own = (self._squares[:-1] - 2 * rates * self._crossed[:-1] + rates**2 * self._crossed[-1]) / self.n_pairs**2
-        return by_unit, np.maximum(own, 0.0)
+        order = np.argsort(cells * (len(self.thresholds) + 1) + level)
+        cells, level = cells[order], level[order]
+        weight = np.ones(len(cells)) if weights is None else weights[order]
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        self.n_unit_pairs += 0 if self.independent else len(starts)
+        total = np.add.reduceat(weight, starts)
+        n_in_cell = np.diff(np.append(starts, len(cells)))
+        done = np.cumsum(weight)
+        before = done - weight - np.repeat(done[starts] - weight[starts], n_in_cell)
+        of_cell = np.zeros(len(starts)) if placed is None else np.add.reduceat(placed[order], starts)
+        self._squares += self._column_sums(level, weight * (2.0 * before + weight), None)
+        self._crossed += self._column_sums(level, weight * np.repeat(total, n_in_cell), None)
+        self._squares[-2] += of_cell @ of_cell
+        self._crossed[-2] += of_cell @ total
+
+    def influence(self) -> Influence:
+        """Return the influence of each unit on the rates and on the mean placement."""
+        if self._influence is None:
+            self._influence = self._compute_influence()
+        return self._influence
+
+    def _compute_influence(self) -> Influence:
+        rates, total = self.rates, float(self._sums[-1])
+        own = (self._squares[:-1] - 2 * rates * self._crossed[:-1] + rates**2 * self._crossed[-1]) / total**2
+        weights = self.by_unit.weights
+        clusters = (None if sums is None else sums.residuals(rates, total) for sums in (self.by_session, self.by_part))
+        n_even = float(weights.sum() ** 2 / (weights @ weights))
+        return Influence(self.by_unit.residuals(rates, total), np.maximum(own, 0.0), self.n_active, n_even, *clusters)
 
     def effective_sizes(self) -> tuple[FloatArray, FloatArray]:
         """Return the effective number of pairs at each threshold, and the degrees of freedom of this estimate.
@@ -196,16 +273,21 @@ class PairTally:
         The effective number of pairs is the number of independent pairs that would give the rate the same variance. Without
         errors it is the number of pairs of units.
         """
-        by_unit, own = self.influences()
-        variance = variance_of(by_unit, own, self.n_active)[:-1]
+        found = self.influence()
+        variance = variance_of(found.units, found.own, self.n_active)[:-1]
         return effective_size(self.rates[:-1], variance, self.n_unit_pairs, self.n_pairs), degrees_of_freedom(
-            by_unit, self.n_active
+            found.units, self.n_active
         )[:-1]
+
+    @property
+    def crossed(self) -> bool:
+        """Whether there are pairs of two different units."""
+        return bool(self._crossed[-1] > 0.0)
 
     @property
     def n_active(self) -> int:
         """Number of units that have pairs."""
-        return int(np.count_nonzero(self._by_unit[:, -1]))
+        return int(np.count_nonzero(self.by_unit.weights))
 
 
 def variance_of(by_unit: FloatArray, own: FloatArray, n_units: int) -> FloatArray:
@@ -320,92 +402,173 @@ class CurveTallies:
     Parameters
     ----------
     same, different : PairTally
-        Tallies with the same thresholds, units and draws.
+        Tallies with the same thresholds and units.
     """
 
     same: PairTally
     different: PairTally
 
-    @property
-    def n_units(self) -> int:
-        """Number of units."""
-        return self.same.n_units
-
-    def auc_variance(self) -> tuple[float, float]:
-        """Return the variance of the AUC, from the placements of the pairs of each unit, and its degrees of freedom."""
-        by_same, own_same = self.same.influences()
-        by_different, own_different = self.different.influences()
-        by_unit, own = (by_same + by_different)[:, -1:], (own_same + own_different)[-1:]
-        return float(variance_of(by_unit, own, self.n_units)[0]), float(degrees_of_freedom(by_unit, self.n_units)[0])
+    def influence(self) -> Influence:
+        """Return the influence of each unit on the AUC: on the mean placements of same and of different pairs."""
+        return self.same.influence().at([-1]).plus(self.different.influence().at([-1]))
 
     def auc_interval(self, auc: float, confidence: float) -> FloatArray:
-        """Return the interval of the AUC by influence, of shape (2,)."""
-        variance, df = self.auc_variance()
-        size = effective_size(np.array(auc), np.array(variance), *self._size_limits())
-        return wilson_interval(auc, size, df, confidence)
+        """Return the interval of the AUC, of shape (2,)."""
+        return np.asarray(self._interval(np.array([auc]), self.influence(), confidence)[0])
 
     def rate_intervals(self, confidence: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals of the FPR and of the TPR at each threshold by influence, of shape (n_thresholds, 2)."""
-        fpr, (sizes, free) = self.different.rates[:-1], self.different.effective_sizes()
-        sizes = np.where(fpr > 0.0, min_sizes(fpr, sizes, NEARBY * fpr), sizes)
-        of_fpr = wilson_interval(fpr, sizes, free, confidence)
-        return of_fpr, wilson_interval(self.same.rates[:-1], *self.same.effective_sizes(), confidence)
+        """Return intervals of the FPR and of the TPR at each threshold, of shape (n_thresholds, 2)."""
+        fpr, tpr = (tally_interval(tally, slice(0, -1), confidence) for tally in (self.different, self.same))
+        # The FPR is at most that at any looser threshold: without errors the least of these bounds holds.
+        looser = np.minimum.accumulate(fpr[::-1, 1])[::-1]
+        fpr[:, 1] = np.where(self.different.rates[:-1] > 0.0, fpr[:, 1], looser)
+        return fpr, tpr
 
-    def bootstrap_variance(self, fpr: Sequence[float]) -> FloatArray:
-        """Return bootstrap variances of the AUC, the equal error rate, and the TPR at some FPRs (all interpolated)."""
-        by_units = _variance(_metrics(_rates(self.different.drawn), _rates(self.same.drawn), fpr))
-        noise = _variance(_metrics(_rates(self.different.drawn_noise), _rates(self.same.drawn_noise), fpr))
-        return noise + _unbiased(by_units - 3.0 * noise, self.n_units, self.n_units - 1, self.n_units - 2)
+    def eer_interval(self, value: float, confidence: float) -> FloatArray:
+        """Return the interval of the equal error rate, of shape (2,)."""
+        return np.asarray(self._interval(np.array([value]), self.eer_influence(value), confidence)[0])
 
-    def bootstrap_intervals(self, values: ArrayLike, fpr: Sequence[float], confidence: float) -> FloatArray:
-        """Return bootstrap intervals of the AUC, the equal error rate and the TPR at some FPRs.
+    def eer_influence(self, value: float) -> Influence:
+        """Return the influence of each unit on the equal error rate.
 
-        ``values`` are the metrics themselves. The result has the shape (2 + n_fpr, 2).
+        At a fixed threshold near the crossing, it is a mean of both error rates, each weighted by the slope of the other.
         """
-        metrics = np.asarray(values, dtype=np.float64)
-        # As with rates: slightly higher FPRs, with more errors, give a better estimate of the variance.
-        variance = np.maximum(self.bootstrap_variance(fpr), self.bootstrap_variance([NEARBY * rate for rate in fpr]))
-        sizes = effective_size(metrics, variance, *self._size_limits())
-        # A metric at an estimated threshold has at most as many degrees of freedom as the rates at this threshold.
-        rates, free = self.different.rates[:-1], np.minimum(self.different.effective_sizes()[1], self.same.effective_sizes()[1])
-        crossing = int(np.argmin(np.abs(rates - (1.0 - self.same.rates[:-1]))))
-        places = [crossing, *(max(int(np.searchsorted(rates, target, side="right")) - 1, 0) for target in fpr)]
-        return wilson_interval(metrics, sizes, np.array([self.auc_variance()[1], *free[places]]), confidence)
+        fpr, fnmr = self.different.rates[:-1], 1.0 - self.same.rates[:-1]
+        crossing = int(np.argmin(np.abs(fpr - fnmr)))
+        near = np.flatnonzero((fpr >= value / NEARBY) & (fpr <= value * NEARBY))
+        first, last = (near[0], near[-1]) if len(near) > 1 else (max(crossing - 1, 0), min(crossing + 1, len(fpr) - 1))
+        slopes = np.array([fnmr[first] - fnmr[last], fpr[last] - fpr[first]])
+        of_fpr, of_fnmr = slopes / slopes.sum() if slopes.sum() > 0.0 else (0.5, 0.5)
+        return self.different.influence().at([crossing]).plus(self.same.influence().at([crossing]), of_fpr, -of_fnmr)
 
-    def _size_limits(self) -> tuple[int, int]:
-        """Return the effective size without errors, and the maximum effective size, of a metric of both curves."""
-        return min(self.same.n_unit_pairs, self.different.n_unit_pairs), max(self.same.n_pairs, self.different.n_pairs)
-
-
-def _rates(drawn: FloatArray) -> FloatArray:
-    """Return the rates of weighted counts; NaN without pairs."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(drawn[:, :-2] / drawn[:, -1:])
-
-
-def _metrics(fpr: FloatArray, tpr: FloatArray, at: Sequence[float]) -> FloatArray:
-    """Return the AUC, equal error rate and TPR at some FPRs of each curve (decreasing thresholds); NaN without pairs."""
-    zero, one = np.zeros((len(fpr), 1)), np.ones((len(fpr), 1))
-    x, y = np.hstack([zero, fpr, one]), np.hstack([zero, tpr, one])
-    found = np.full((len(x), 2 + len(at)), np.nan)
-    for row, (a, b) in enumerate(zip(x, y, strict=True)):
-        if np.isnan(a).any() or np.isnan(b).any():
-            continue
-        found[row, 0] = np.trapezoid(b, a)
-        found[row, 1] = np.interp(0.0, a - (1.0 - b), a)
-        found[row, 2:] = np.interp(at, a, b)
-    return found
-
-
-def _variance(metrics: FloatArray) -> FloatArray:
-    """Return the variance over the draws that have both same and different pairs."""
-    drawn = metrics[~np.isnan(metrics).any(axis=1)]
-    if len(drawn) < 2:
-        raise ValueError(
-            f"n_bootstraps={len(metrics)} gave fewer than 2 draws with both same and different pairs; "
-            "give more identities, or more samples."
+    def tpr_intervals(self, tpr: ArrayLike, fpr: Sequence[float], confidence: float) -> FloatArray:
+        """Return intervals of the TPR at some FPRs, of shape (n_fpr, 2); ``tpr`` are the rates themselves."""
+        of_fpr, of_tpr = self.rate_intervals(confidence)
+        of_same, of_different = self.same.influence().units[:, :-1], self.different.influence().units[:, :-1]
+        return matched_intervals(
+            np.asarray(tpr, dtype=np.float64),
+            np.asarray(fpr, dtype=np.float64),
+            (self.different.rates[:-1], of_fpr, of_different),
+            (self.same.rates[:-1], of_tpr, of_same),
         )
-    return np.asarray(np.var(drawn, axis=0, ddof=1))
+
+    def _interval(self, values: FloatArray, influence: Influence, confidence: float) -> FloatArray:
+        """Return the interval of metrics of both kinds of pairs."""
+        n_pairs = max(self.same.n_pairs, self.different.n_pairs)
+        n_units = min(effective_units(tally) for tally in (self.same, self.different))
+        return influence_interval(values, influence, n_pairs, n_units, confidence, independent=self.same.independent)
+
+
+def effective_units(tally: PairTally) -> float:
+    """Return how many independent observations there are without any assumption: pairs of units that share no unit."""
+    if tally.independent:
+        return float(tally.n_pairs)
+    n_even = tally.influence().n_even
+    return max(n_even / 2.0 if tally.crossed else n_even, 1.0)
+
+
+def tally_interval(tally: PairTally, places: Any, confidence: float) -> FloatArray:
+    """Return intervals of the rates of a tally at some thresholds, of shape (n_places, 2)."""
+    influence, n_units = tally.influence().at(places), effective_units(tally)
+    return influence_interval(tally.rates[places], influence, tally.n_pairs, n_units, confidence, independent=tally.independent)
+
+
+def influence_interval(
+    values: FloatArray, influence: Influence, n_pairs: int, n_units: float, confidence: float, *, independent: bool = False
+) -> FloatArray:
+    """Return intervals of metrics from the influence of units, see `logit_interval`."""
+    variance, df = influence.variance()
+    shared = np.zeros_like(values) if independent else influence.shared()
+    return logit_interval(values, variance, df, shared, n_pairs, n_units, confidence)
+
+
+def logit_interval(
+    values: FloatArray,
+    variance: FloatArray,
+    df: FloatArray,
+    shared: FloatArray,
+    n_pairs: int,
+    n_units: float,
+    confidence: float,
+) -> FloatArray:
+    """Return Student's intervals of rates on the logit scale, longer towards the middle if errors are rare.
+
+    The relative standard error of a rare rate rests on the few units that cause it, and is too low in exactly those samples
+    that show too few of them. So the distance of the end towards 1/2 is multiplied by one plus `STRETCH` times this error,
+    as far as units cause it.
+
+    Parameters
+    ----------
+    values, variance, df : array of shape (n,)
+        Rates, their variances, and the degrees of freedom of these.
+    shared : array of shape (n,)
+        Share of the variance that is due to units, which may be very unequal, and not to single pairs of units.
+    n_pairs : int
+        Number of pairs: a rate of independent pairs has the smallest variance possible.
+    n_units : float
+        Number of independent observations: it bounds the variance, and is all there is to go by at rates of 0 and 1.
+    confidence : float
+        Confidence level.
+
+    Returns
+    -------
+    array of shape (n, 2)
+        Lower and upper ends.
+    """
+    limits = wilson_interval(values, n_units, df, confidence)
+    ends = limits.copy()
+    inside = (values > 0.0) & (values < 1.0)
+    p = values[inside]
+    error = np.sqrt(np.maximum(variance[inside], p * (1.0 - p) / n_pairs)) / (p * (1.0 - p))
+    quantile = t.ppf(0.5 + confidence / 2.0, df[inside])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            stretch = 1.0 + STRETCH * shared[inside] * error * np.maximum(sign * (1.0 - 2.0 * p), 0.0)
+            ends[inside, column] = expit(logit(p) + sign * quantile * error * stretch)
+    # Rates of units lie in [0, 1], so the variance is at most that of one pair per unit.
+    ends = np.stack([np.fmax(ends[:, 0], limits[:, 0]), np.fmin(ends[:, 1], limits[:, 1])], axis=-1)
+    return np.stack([np.minimum(ends[:, 0], values), np.maximum(ends[:, 1], values)], axis=-1)
+
+
+def matched_intervals(
+    values: FloatArray,
+    targets: FloatArray,
+    limited: tuple[FloatArray, FloatArray, FloatArray],
+    other: tuple[FloatArray, FloatArray, FloatArray],
+) -> FloatArray:
+    """Return intervals of a rate at the thresholds where another one reaches its target.
+
+    The threshold is estimated: it lies between those at which the interval of the limited rate still contains the target. The
+    distance of each end is the root of the sum of squares of two distances: at a fixed threshold, and due to the threshold
+    (Zou and Donner 2008), with the correlation of both rates.
+
+    Parameters
+    ----------
+    values : array of shape (n_targets,)
+        The rate at each target.
+    targets : array of shape (n_targets,)
+        Targets of the limited rate.
+    limited, other : tuples of arrays
+        Rates at decreasing thresholds, of shape (n,), their intervals, of shape (n, 2), and the influences of units.
+
+    Returns
+    -------
+    array of shape (n_targets, 2)
+        Lower and upper ends.
+    """
+    (x, x_ends, of_x), (y, y_ends, of_y) = limited, other
+    lows, highs = np.minimum.accumulate(x_ends[::-1, 0])[::-1], np.maximum.accumulate(x_ends[:, 1])
+    found = np.empty((len(targets), 2))
+    for row, (value, target) in enumerate(zip(values, targets, strict=True)):
+        place = max(int(np.searchsorted(x, target, side="right")) - 1, 0)
+        strict = min(int(np.searchsorted(highs, target, side="left")), place)
+        loose = max(int(np.searchsorted(lows, target, side="right")) - 1, place)
+        product = np.sqrt((of_x[:, place] @ of_x[:, place]) * (of_y[:, place] @ of_y[:, place]))
+        correlation = float(of_x[:, place] @ of_y[:, place] / product) if product > 0.0 else 0.0
+        for column, sign, end in ((0, -1.0, strict), (1, 1.0, loose)):
+            fixed, moved = (max(sign * (to - value), 0.0) for to in (y_ends[place, column], y[end]))
+            found[row, column] = value + sign * np.sqrt(fixed**2 + moved**2 - 2.0 * correlation * fixed * moved)
+    return np.clip(found, 0.0, 1.0)
 
 
 def curve_thresholds(same: FloatArray, different: FloatArray, at: ArrayLike = (), n: int = 100) -> FloatArray:
@@ -432,8 +595,7 @@ def tally_pairs(
     second: NDArray[Any],
     *,
     at: ArrayLike = (),
-    n_bootstraps: int = 0,
-    random_state: int = 0,
+    sessions: tuple[NDArray[Any], NDArray[Any]] | None = None,
 ) -> CurveTallies:
     """Count scored pairs of units, at thresholds along their ROC curve and at given ones.
 
@@ -445,10 +607,8 @@ def tally_pairs(
         Units of each pair, such as the identities of its two samples; of any type.
     at : array-like, optional
         Additional thresholds.
-    n_bootstraps : int, default=0
-        Number of bootstrap draws of the units.
-    random_state : int, default=0
-        Random seed of the draws.
+    sessions : tuple of two arrays of shape (n_pairs,), optional
+        Sessions of the two samples of each pair, whose effects their samples share.
 
     Returns
     -------
@@ -468,13 +628,24 @@ def tally_pairs(
     if groups is not None:
         u, v = groups[u], groups[v]
     n_units = len(units) if groups is None else int(groups.max()) + 1
-    draws = UnitDraws(n_units, n_bootstraps, random_state) if n_bootstraps else None
     of_same, of_different = score[is_same], score[~is_same]
     thresholds = curve_thresholds(of_same, of_different, at)
-    tallies = CurveTallies(*(PairTally(thresholds, n_units, draws, independent=groups is not None) for _ in range(2)))
-    tallies.same.add(u[is_same], v[is_same], of_same, placements(of_same, of_different))
-    tallies.different.add(u[~is_same], v[~is_same], of_different, 1.0 - placements(of_different, of_same))
-    return tallies
+    in_session = in_part = None
+    n_sessions = n_parts = 0
+    if sessions is not None:
+        names, of_both = np.unique(np.concatenate(sessions), return_inverse=True)
+        parts, of_parts = np.unique(np.concatenate([u, v]) * len(names) + of_both, return_inverse=True)
+        in_session, in_part, n_sessions, n_parts = np.split(of_both, 2), np.split(of_parts, 2), len(names), len(parts)
+    tallies = []
+    for chosen, placed in (
+        (is_same, placements(of_same, of_different)),
+        (~is_same, 1.0 - placements(of_different, of_same)),
+    ):
+        tally = PairTally(thresholds, n_units, independent=groups is not None, n_sessions=n_sessions, n_parts=n_parts)
+        clusters = [None if both is None else (both[0][chosen], both[1][chosen]) for both in (in_session, in_part)]
+        tally.add(u[chosen], v[chosen], score[chosen], placed, sessions=clusters[0], parts=clusters[1])
+        tallies.append(tally)
+    return CurveTallies(*tallies)
 
 
 def point_intervals(
@@ -484,11 +655,9 @@ def point_intervals(
     second: NDArray[np.integer],
     fpr: Sequence[float],
     *,
-    n_bootstraps: int = 200,
     confidence: float = 0.95,
-    random_state: int = 0,
 ) -> FloatArray:
-    """Return intervals of the AUC and of the TPR at some FPRs for new units, by a bootstrap over units.
+    """Return intervals of the AUC and of the TPR at some FPRs for new units.
 
     Parameters
     ----------
@@ -498,12 +667,8 @@ def point_intervals(
         Units of each pair, as integers: identities, or samples if the identities are fixed.
     fpr : sequence of float
         False positive rates.
-    n_bootstraps : int, default=200
-        Number of bootstrap draws of the units.
     confidence : float, default=0.95
         Confidence level of the intervals.
-    random_state : int, default=0
-        Random seed of the draws.
 
     Returns
     -------
@@ -519,10 +684,9 @@ def point_intervals(
     >>> ends.shape, bool((ends[:, 0] < ends[:, 1]).all())
     ((2, 2), True)
     """
-    check_integer("n_bootstraps", n_bootstraps, 2)
     check_real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     roc = roc_curve(scores, same)
     at = [threshold_at_fmr(roc, target) for target in fpr]
-    tallies = tally_pairs(scores, same, first, second, at=at, n_bootstraps=n_bootstraps, random_state=random_state)
-    values = [roc.auc(), eer(roc).value, *(tpr_at_fpr(roc, target) for target in fpr)]
-    return np.delete(tallies.bootstrap_intervals(values, fpr, confidence), 1, axis=0)
+    tallies = tally_pairs(scores, same, first, second, at=at)
+    of_tpr = tallies.tpr_intervals([tpr_at_fpr(roc, target) for target in fpr], fpr, confidence)
+    return np.vstack([tallies.auc_interval(roc.auc(), confidence), of_tpr])

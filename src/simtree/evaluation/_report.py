@@ -51,6 +51,15 @@ def complement(rate: Estimate) -> Estimate:
     return type(rate)(1.0 - rate.value, 1.0 - rate.high, 1.0 - rate.low)
 
 
+def warning_lines(result: Evaluation) -> list[str]:
+    """Return the reasons why intervals may be too narrow, one per line."""
+    return [f"warning: {reason}" for reason in result.warnings]
+
+
+def _weighting(result: Evaluation) -> str:
+    return "; every pair of identities counts once" if result.weighting == "identities" else ""
+
+
 def legend(result: Evaluation) -> list[str]:
     """Return what the terms of a report mean."""
     lines = [
@@ -110,7 +119,7 @@ def report_lines(result: Evaluation) -> list[str]:
     ]
     lines = [
         f"{result.name}: {', '.join([*counts, f'{result.n_same:,} same and {result.n_different:,} different pairs'])}{of_all}",
-        f"intervals: {100 * result.confidence:g} %, for new {result.unit}",
+        f"intervals: {100 * result.confidence:g} %, for new {result.unit}{_weighting(result)}",
         "",
         f"AUC            {result.auc}",
         f"AUC to FPR 1 % {result.partial_auc:.4g} (chance 0.5)",
@@ -128,8 +137,11 @@ def report_lines(result: Evaluation) -> list[str]:
     if result.cmc is not None:
         ranks = [f"rank {k}: {result.cmc[k - 1]:.4f}" for k in RANKS if k <= len(result.cmc)]
         lines += ["", f"identification, each sample among all others: {', '.join(ranks)}"]
-    if result.fnir:
-        lines.append(f"open set: {', '.join(f'FNIR {fnir:.4f} at FPIR {fpir:g}' for fpir, fnir in result.fnir.items())}")
+        assert result.rank1 is not None
+        lines.append(f"rank 1:   {result.rank1}")
+    if result.fnir_intervals:
+        rates = [f"FNIR {fnir} at FPIR {fpir:g}" for fpir, fnir in result.fnir_intervals.items()]
+        lines.append(f"open set: {', '.join(rates)}")
     if result.by:
         lines += ["", f"within subgroups, all at threshold {result.by_threshold:.6g}:"]
         lines += [
@@ -137,5 +149,7 @@ def report_lines(result: Evaluation) -> list[str]:
             f"TPR {complement(group.fnmr) if group.fnmr else '-'} of {group.n_same:,}"
             for group in result.by
         ]
+    if result.warnings:
+        lines += ["", *warning_lines(result)]
     words = in_plain_words(result)
     return [*lines, "", *legend(result), *(["", words] if words else [])]

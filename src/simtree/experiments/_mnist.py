@@ -50,7 +50,6 @@ class Sizes:
     pairs: int = 100_000
     best_trees: int = 100
     best_pairs: int = 200_000
-    interval_draws: int = 100
 
     @classmethod
     def quick(cls) -> Sizes:
@@ -264,8 +263,7 @@ def one_model(data: Data, name: str, run: Run) -> Values:
 def _metrics(scores: NDArray[np.float64], data: Data, run: Run) -> Values:
     pairs = data.test_pairs
     roc = roc_curve(scores, pairs.same)
-    draws = {"n_bootstraps": run.sizes.interval_draws, "random_state": run.random_state("intervals")}
-    ends = point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR, **draws)
+    ends = point_intervals(scores, pairs.same, pairs.first, pairs.second, FPR)
     return {
         "auc": roc.auc(),
         "tpr": tpr_at_fpr(roc, list(FPR)).tolist(),

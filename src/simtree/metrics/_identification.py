@@ -84,7 +84,7 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
     return Searches(mated, others.max(axis=1), ranks)
 
 
-def cmc(ranks: ArrayLike, max_rank: int = 20) -> FloatArray:
+def cmc(ranks: ArrayLike, max_rank: int = 20, *, weights: ArrayLike | None = None) -> FloatArray:
     """Return the cumulative match characteristic: the share of searches with the true identity at rank k or better, for each k.
 
     Parameters
@@ -93,6 +93,8 @@ def cmc(ranks: ArrayLike, max_rank: int = 20) -> FloatArray:
         Ranks as in `Searches`; searches whose identity is not in the gallery (rank 0) are ignored.
     max_rank : int, default=20
         The largest rank k.
+    weights : array-like of float, optional
+        Weight of each search; by default every search counts once.
 
     Returns
     -------
@@ -107,17 +109,23 @@ def cmc(ranks: ArrayLike, max_rank: int = 20) -> FloatArray:
     """
     check_integer("max_rank", max_rank, 1)
     found = np.asarray(ranks)
-    found = found[found > 0]
+    weight = np.ones(len(found)) if weights is None else np.asarray(weights, dtype=np.float64)
+    found, weight = found[found > 0], weight[found > 0]
     if not len(found):
         raise ValueError("ranks holds no search whose identity is in the gallery; give at least one.")
-    return np.cumsum(np.bincount(np.minimum(found, max_rank + 1), minlength=max_rank + 2)[1:-1]) / len(found)
+    at_rank = np.bincount(np.minimum(found, max_rank + 1), weight, minlength=max_rank + 2)[1:-1]
+    return np.asarray(np.cumsum(at_rank) / weight.sum())
 
 
 @overload
-def fnir_at_fpir(found: Searches, fpir: float, *, max_rank: int = ...) -> float: ...
+def fnir_at_fpir(found: Searches, fpir: float, *, max_rank: int = ..., weights: ArrayLike | None = ...) -> float: ...
 @overload
-def fnir_at_fpir(found: Searches, fpir: Sequence[float] | FloatArray, *, max_rank: int = ...) -> FloatArray: ...
-def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *, max_rank: int = 1) -> float | FloatArray:
+def fnir_at_fpir(
+    found: Searches, fpir: Sequence[float] | FloatArray, *, max_rank: int = ..., weights: ArrayLike | None = ...
+) -> FloatArray: ...
+def fnir_at_fpir(
+    found: Searches, fpir: float | Sequence[float] | FloatArray, *, max_rank: int = 1, weights: ArrayLike | None = None
+) -> float | FloatArray:
     """Return the lowest FNIR of open-set identification over the thresholds whose FPIR is at most `fpir`.
 
     FNIR, the false negative identification rate, is the share of searches for an enrolled identity that miss it, because it is
@@ -133,6 +141,8 @@ def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *,
         Maximum false positive identification rate, in [0, 1].
     max_rank : int, default=1
         Maximum rank at which the true identity counts as found.
+    weights : array-like of float, optional
+        Weight of each search; by default every search counts once.
 
     Returns
     -------
@@ -151,14 +161,16 @@ def fnir_at_fpir(found: Searches, fpir: float | Sequence[float] | FloatArray, *,
     targets = np.asarray(fpir, dtype=np.float64)
     if not ((targets >= 0.0) & (targets <= 1.0)).all():
         raise ValueError(f"fpir={fpir!r} must lie in [0, 1]; give a share of searches such as 0.01.")
-    alarms = np.sort(found.nonmated)[::-1]
+    weight = np.ones(len(found.ranks)) if weights is None else np.asarray(weights, dtype=np.float64)
+    order = np.argsort(found.nonmated)[::-1]
+    alarms = found.nonmated[order]
     enrolled = found.ranks > 0
     if not enrolled.any():
         raise ValueError("found holds no search whose identity is in the gallery; give at least one.")
     listed = np.where(found.ranks[enrolled] <= max_rank, found.mated[enrolled], -np.inf)
     # If k alarms are allowed, the threshold lies just above alarm k + 1, so that ties never add an alarm.
-    n_allowed = np.searchsorted(np.arange(1, len(alarms) + 1) / len(alarms), targets, side="right")
+    n_allowed = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), targets, side="right")
     next_alarm = np.append(alarms, -np.inf)[n_allowed]
-    hits = np.count_nonzero(listed > next_alarm[..., None], axis=-1)
-    value = np.asarray(1.0 - hits / np.count_nonzero(enrolled))
+    hits = (listed > next_alarm[..., None]) @ weight[enrolled]
+    value = np.asarray(1.0 - hits / weight[enrolled].sum())
     return float(value) if targets.ndim == 0 else value

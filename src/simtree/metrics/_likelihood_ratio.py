@@ -82,16 +82,18 @@ def cllr(llr: ArrayLike, same: ArrayLike) -> float:
     return (same_cost(value[is_same]) / n_same + different_cost(value[~is_same]) / (len(value) - n_same)) / 2
 
 
-def same_cost(llr: FloatArray) -> float:
-    """Return the sum of the costs of same pairs, in bits."""
+def same_cost(llr: FloatArray, weights: FloatArray | None = None) -> float:
+    """Return the sum of the costs of same pairs, weighted if weights are given, in bits."""
     with np.errstate(over="ignore"):  # the cost of numbers near the largest there are is infinite
-        return float(np.logaddexp(0.0, -llr).sum()) / math.log(2)
+        cost = np.logaddexp(0.0, -llr)
+        return float(cost.sum() if weights is None else cost @ weights) / math.log(2)
 
 
-def different_cost(llr: FloatArray) -> float:
-    """Return the sum of the costs of different pairs, in bits."""
+def different_cost(llr: FloatArray, weights: FloatArray | None = None) -> float:
+    """Return the sum of the costs of different pairs, weighted if weights are given, in bits."""
     with np.errstate(over="ignore"):
-        return float(np.logaddexp(0.0, llr).sum()) / math.log(2)
+        cost = np.logaddexp(0.0, llr)
+        return float(cost.sum() if weights is None else cost @ weights) / math.log(2)
 
 
 def min_cllr(scores: ArrayLike, same: ArrayLike) -> float:
@@ -163,7 +165,7 @@ def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, 
     return values, n_same, np.bincount(where, minlength=len(values)) - n_same
 
 
-def likelihood_ratios(n_same: Counts, n_different: Counts) -> FloatArray:
+def likelihood_ratios(n_same: Counts | FloatArray, n_different: Counts | FloatArray) -> FloatArray:
     """Return the isotonic ratio of the shares of same and of different pairs at increasing scores."""
     from sklearn.isotonic import isotonic_regression  # imported here to keep the import of simtree fast
 
@@ -177,7 +179,7 @@ def likelihood_ratios(n_same: Counts, n_different: Counts) -> FloatArray:
         return np.asarray(pooled / (1.0 - pooled))
 
 
-def min_cost(n_same: Counts, n_different: Counts) -> float:
+def min_cost(n_same: Counts | FloatArray, n_different: Counts | FloatArray) -> float:
     """Return `min_cllr` from the counts at increasing scores."""
     ratio = likelihood_ratios(n_same, n_different)
     with np.errstate(divide="ignore"):

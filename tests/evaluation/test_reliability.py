@@ -1,0 +1,126 @@
+"""Warnings of an evaluation: what few identities, few sessions and uneven samples do, and what says nothing."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from populations import POPULATIONS
+from simtree import evaluate, evaluate_scores
+from simtree.evaluation._reliability import OF_SEARCHES, _n_for_half
+
+
+class Known:
+    """A model that looks scores up in a table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def pair_score(self, pairs, X):
+        return self.table[X[pairs[:, 0], 0].astype(int), X[pairs[:, 1], 0].astype(int)]
+
+
+def evaluated(name, n_people=30, seed=0, **options):
+    drawn = POPULATIONS[name].draw(n_people, np.random.default_rng(seed))
+    rows = np.arange(len(drawn.people))[:, None].astype(float)
+    return evaluate(Known(drawn.scores), rows, drawn.people, **options), drawn
+
+
+def test_equal_people_give_no_warning():
+    result, _ = evaluated("normal 0.3")
+    assert result.warnings == ()
+    assert "warning" not in str(result)
+
+
+def test_half_is_reached_by_the_largest():
+    assert _n_for_half(np.array([1.0, 5.0, 2.0, 2.0])) == 1
+    assert _n_for_half(np.ones(10)) == 5
+
+
+def test_few_people_who_bring_most_pairs_are_named():
+    y = np.repeat(np.arange(30), [40, 30, *[2] * 28])
+    rng = np.random.default_rng(0)
+    table = (y[:, None] == y) * 2.0 + rng.normal(size=(len(y), len(y)))
+    result = evaluate(Known(table + table.T), np.arange(len(y))[:, None].astype(float), y)
+    assert any(reason.startswith("1 of 30 identities bring half of the same pairs") for reason in result.warnings)
+    assert f"warning: {result.warnings[0]}" in str(result).splitlines()
+    assert json.loads(json.dumps(result.to_dict()))["warnings"] == list(result.warnings)
+    # Each identity counts once: nobody brings more than others.
+    fair = evaluate(Known(table + table.T), np.arange(len(y))[:, None].astype(float), y, weighting="identities")
+    assert not any("bring half" in reason for reason in fair.warnings)
+
+
+def test_one_person_behind_most_false_positives_is_named():
+    y = np.repeat(np.arange(40), 3)
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(120, 120)) / 10
+    table = table + table.T + 3.0 * (y[:, None] == y)
+    wolf = y == 7
+    table[np.ix_(wolf, ~wolf)] += 2.0
+    table[np.ix_(~wolf, wolf)] += 2.0
+    result = evaluate(Known(table), np.arange(120)[:, None].astype(float), y, threshold=1.5)
+    assert "1 of 40 identities make up half of the variance of the FPR at the threshold" in " ".join(result.warnings)
+    assert "one of 40 identities is the best wrong match of" in " ".join(result.warnings)
+
+
+def test_few_identities_and_few_sessions():
+    few, _ = evaluated("normal 0.3", n_people=6)
+    assert few.warnings[0].startswith("there are only 6 identities")
+    drawn = POPULATIONS["4 sessions"].draw(30, np.random.default_rng(0))
+    rows = np.arange(len(drawn.people))[:, None].astype(float)
+    plain = evaluate(Known(drawn.scores), rows, drawn.people)
+    result = evaluate(Known(drawn.scores), rows, drawn.people, sessions=drawn.sessions)
+    assert any(reason.startswith("there are only 4 sessions") for reason in result.warnings)
+    assert OF_SEARCHES in result.warnings
+    assert result.auc.value == plain.auc.value
+    assert np.ptp(result.auc[1:]) > 1.5 * np.ptp(plain.auc[1:])
+
+
+def test_independent_pairs_are_not_doubted():
+    same = np.arange(8) % 2 == 0
+    assert evaluate_scores(np.arange(8.0), same).warnings == ()
+
+
+# --- weighting
+
+
+def test_identities_weigh_every_pair_of_identities_equally():
+    """Against weights of scikit-learn's AUC, and rates by hand."""
+    result, drawn = evaluated("Zipf counts", n_people=12, weighting="identities", threshold=1.5)
+    i, j = np.triu_indices(len(drawn.people), 1)
+    u, v = np.minimum(drawn.people[i], drawn.people[j]), np.maximum(drawn.people[i], drawn.people[j])
+    _, cell, sizes = np.unique(u * 12 + v, return_inverse=True, return_counts=True)
+    weights, same, scores = 1.0 / sizes[cell], u == v, drawn.scores[i, j]
+    assert result.auc.value == pytest.approx(roc_auc_score(same, scores, sample_weight=weights))
+    place = np.flatnonzero(result.band.thresholds == 1.5)[0]
+    for rate, kind in ((result.band.fpr, ~same), (result.band.tpr, same)):
+        assert rate[place] == pytest.approx(np.average(scores[kind] >= 1.5, weights=weights[kind]))
+    assert result.weighting == "identities"
+    assert "every pair of identities counts once" in str(result)
+    by_hand = evaluate_scores(scores, same, identities=np.column_stack([u, v]), weighting="identities", threshold=1.5)
+    assert by_hand.auc == pytest.approx(result.auc)
+    assert by_hand.cllr == pytest.approx(result.cllr)
+    assert by_hand.d_prime == pytest.approx(result.d_prime)
+
+
+def test_equal_numbers_of_samples_need_no_weights():
+    plain, _ = evaluated("normal 0.3")
+    weighted, _ = evaluated("normal 0.3", weighting="identities")
+    assert weighted.auc == pytest.approx(plain.auc)
+    assert weighted.eer_interval == pytest.approx(plain.eer_interval)
+    np.testing.assert_allclose(weighted.cmc, plain.cmc)
+    assert weighted.fnir == pytest.approx(plain.fnir)
+
+
+def test_weights_need_identities_and_all_pairs():
+    with pytest.raises(ValueError, match="weighting='identities' needs the identities of the pairs"):
+        evaluate_scores([1.0, 2.0], [True, False], weighting="identities")
+    with pytest.raises(ValueError, match=r"weighting='identities' needs all 7,140 pairs, more than n_pairs=100"):
+        evaluated("normal 0.3", weighting="identities", n_pairs=100)
+    with pytest.raises(ValueError, match="weighting='people' is unknown"):
+        evaluated("normal 0.3", weighting="people")
+    with pytest.raises(ValueError, match="sessions has shape"):
+        evaluated("normal 0.3", sessions=[1, 2])
