@@ -1,4 +1,4 @@
-"""Populations of unequal people, for the simulation of intervals: their scores, numbers of samples, sessions and true rates.
+"""Populations of unequal people, for simulations: their scores, numbers of samples, sessions and true rates.
 
 The score of a different pair is the sum of an effect of each of its people, of the pair of people, of both samples, and noise;
 a same pair has a higher mean and an effect of its person. Truth counts every pair of samples once, as the estimates do.
@@ -41,24 +41,37 @@ class Population:
     def draw(self, n_people: int, rng: np.random.Generator) -> Scored:
         """Draw people, their samples, and the scores of all pairs."""
         effects, counts, of_same = self._people(n_people, rng)
-        people = np.repeat(np.arange(n_people), counts)
-        of_samples = OF_SAMPLE * rng.normal(size=len(people))
-        sessions = None
-        if self.n_sessions:
-            sessions = rng.integers(0, self.n_sessions, len(people))
-            of_samples += rng.normal(size=self.n_sessions)[sessions]
+        people, of_samples, sessions = self._samples(counts, rng)
         of_people = effects[:, None] + effects + _symmetric(OF_PAIR * rng.normal(size=(n_people, n_people)))
         np.fill_diagonal(of_people, SHIFT + of_same)
         noise = _symmetric(NOISE * rng.normal(size=(len(people), len(people))))
         return Scored(of_people[people][:, people] + of_samples[:, None] + of_samples + noise, people, sessions)
 
-    def _people(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def draw_samples(
+        self, n_people: int, rng: np.random.Generator, n_samples: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Draw people and their samples: the person of each sample, its effect with that of the person, and its session."""
+        effects, counts, _ = self._people(n_people, rng, n_samples)
+        people, of_samples, sessions = self._samples(counts, rng)
+        return people, effects[people] + of_samples, sessions
+
+    def _samples(self, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        people = np.repeat(np.arange(len(counts)), counts)
+        of_samples = OF_SAMPLE * rng.normal(size=len(people))
+        if not self.n_sessions:
+            return people, of_samples, None
+        sessions = rng.integers(0, self.n_sessions, len(people))
+        return people, of_samples + rng.normal(size=self.n_sessions)[sessions], sessions
+
+    def _people(
+        self, n: int, rng: np.random.Generator, n_samples: int = N_SAMPLES
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         effects = self.effects(rng, n)
-        counts = np.full(n, N_SAMPLES)
+        counts = np.full(n, n_samples)
         if self.counts == "zipf":
             counts = rng.choice(ZIPF, size=n, p=ZIPF**-2.0 / np.sum(ZIPF**-2.0))
         elif self.counts == "growing":
-            counts = np.clip(np.round(N_SAMPLES * np.exp(effects)), 2, 20).astype(np.int64)
+            counts = np.clip(np.round(n_samples * np.exp(effects)), 2, 20).astype(np.int64)
         return effects, counts, OF_SAME * rng.normal(size=n) - 2.0 * (rng.random(n) < self.goats)
 
     @cached_property
@@ -77,6 +90,19 @@ class Population:
             fpr += share * _tail(both, weights, np.sqrt(OF_PAIR**2 + of_noise + extra), thresholds)
             tpr += share * _tail(SHIFT + of_same, counts * (counts - 1.0), np.sqrt(of_noise + extra), thresholds)
         return thresholds, fpr, tpr
+
+    @cached_property
+    def _curve_of_people(self) -> tuple[np.ndarray, np.ndarray]:
+        """Thresholds, with the true FPR of a random pair of people, in two new sessions if there are sessions."""
+        effects, _, _ = self._people(N_POPULATION, np.random.default_rng(7))
+        both = np.concatenate([effects + np.roll(effects, k) for k in range(1, N_PARTNERS + 1)])
+        thresholds = np.linspace(-4.0, 40.0, 1761)
+        spread = np.sqrt(OF_PAIR**2 + 2 * OF_SAMPLE**2 + NOISE**2 + (2.0 if self.n_sessions else 0.0))
+        return thresholds, _tail(both, np.ones(len(both)), spread, thresholds)
+
+    def fpr_of_people(self, threshold: float) -> float:
+        """Return the true FPR of a random pair of people at a threshold."""
+        return float(np.interp(threshold, *self._curve_of_people))
 
     def threshold(self, fpr: float) -> float:
         """Return the threshold with a true FPR."""

@@ -58,6 +58,7 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("verbs")
     people(20).to_csv(made / "train.csv", index=False)
     people(30, 20, seed=1).to_csv(made / "test.csv", index=False)
+    people(100, 50, seed=3).to_csv(made / "tune.csv", index=False)
     rng = np.random.default_rng(2)
     pd.DataFrame(rng.integers(0, 240, (50, 2)), columns=["first", "second"]).to_csv(made / "pairs.csv", index=False)
     run("fit", made / "train.csv", "--label", "person", "--drop", "sitting,device", "--trees", 6, "-o", made / "people.simtree")
@@ -181,7 +182,7 @@ def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
     assert chosen in done.stdout
     assert chosen in run("show", tmp_path / "m.simtree").stdout
     assert "AUC" in run("evaluate", tmp_path / "m.simtree", folder / "test.csv", *LABEL).stdout
-    run("calibrate", tmp_path / "m.simtree", folder / "test.csv", *LABEL, "--max-fpr", 0.2)
+    run("calibrate", tmp_path / "m.simtree", folder / "tune.csv", *LABEL, "--max-fpr", 0.2)
     assert simtree.load(tmp_path / "m.simtree").threshold_report_.max_fpr == 0.2
 
 
@@ -292,38 +293,37 @@ CALIBRATE = [*LABEL, "--max-fpr", 0.1]
 
 
 def test_calibrate_writes_what_the_estimator_finds(folder, model):
-    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--json")
-    data = pd.read_csv(folder / "test.csv")
+    done = run("calibrate", model, folder / "tune.csv", *CALIBRATE, "--json")
+    data = pd.read_csv(folder / "tune.csv")
     expected = simtree.load(folder / "people.simtree").calibrate_threshold(data[NAMES], data["person"], max_fpr=0.1)
     written = simtree.load(model)
     assert written.threshold_ == expected.threshold_
     assert written.threshold_report_ == expected.threshold_report_
     result = json.loads(done.stdout)
     assert result["threshold"] == expected.threshold_
-    assert result["fpr_bound"] <= 0.1
+    assert result["promise"] == expected.threshold_report_.promise
     assert written.n_jobs is None
-    again = run("calibrate", model, folder / "test.csv", *CALIBRATE)
-    assert "FPR <= 0.1 with 95 % confidence, for new values of person" in again.stdout
+    again = run("calibrate", model, folder / "tune.csv", *CALIBRATE)
+    assert "FPR <= 0.1 per pair of identities with 95 % confidence if people differ" in " ".join(again.stdout.split())
 
 
 def test_calibrate_to_another_file(folder, model):
     before, out = model.read_bytes(), model.with_name("other.simtree")
-    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--n-pairs", 5000, "-o", out)
+    done = run("calibrate", model, folder / "tune.csv", *CALIBRATE, "--n-pairs", 5000, "-o", out)
     assert model.read_bytes() == before
     assert hasattr(simtree.load(out), "threshold_report_")
-    assert "840 same and 4,000 different pairs, drawn from 28,680" in done.stdout
+    assert "1,000 same and 4,000 different pairs, drawn from 319,600" in done.stdout
 
 
 def test_calibrate_with_rows_that_never_pair(folder, model):
-    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--never-pair", "sitting", "--json")
-    assert json.loads(done.stdout)["n_same"] == 30 * 16
+    done = run("calibrate", model, folder / "tune.csv", *CALIBRATE, "--never-pair", "sitting", "--json")
+    assert json.loads(done.stdout)["n_same"] == 100 * 16
 
 
 def test_a_target_that_is_too_strict_is_refused_with_the_number_of_people_it_takes(folder, model):
     before = model.read_bytes()
     done = run("calibrate", model, folder / "test.csv", *LABEL, "--max-fpr", 0.001, code=1)
-    assert "takes at least 78 identities" in done.stderr
-    assert "there are 30" in done.stderr
+    assert "max_fpr=0.001 at confidence=0.95 cannot be guaranteed: 30 identities are too few" in " ".join(done.stderr.split())
     assert model.read_bytes() == before
 
 
@@ -334,10 +334,21 @@ def test_ctrl_c_in_calibrate_leaves_the_model(folder, model, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.replace", press)
-    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, code=130)
+    done = run("calibrate", model, folder / "tune.csv", *CALIBRATE, code=130)
     assert f"Interrupted. {model} was not written." in done.stderr
     assert model.read_bytes() == before
     assert list(model.parent.iterdir()) == [model]
+
+
+def test_calibrate_without_an_assumption_for_sessions_and_for_subgroups(folder, model):
+    done = run("calibrate", model, folder / "tune.csv", *LABEL, "--max-fpr", 0.2, "--assume", "none", "--json")
+    assert json.loads(done.stdout)["free_bound"] <= 0.2
+    done = run("calibrate", model, folder / "tune.csv", *LABEL, "--max-fpr", 0.2, "--by", "device", "--json")
+    assert json.loads(done.stdout)["subgroup"] in ("phone", "pad")
+    own = run("calibrate", model, folder / "tune.csv", *LABEL, "--max-fpr", 0.2, "--sessions", "sitting", "--json")
+    assert json.loads(own.stdout)["n_sessions"] is None  # each sitting is of one person
+    done = run("calibrate", model, folder / "tune.csv", *LABEL, "--max-fpr", 0.2, "--sessions", "device", code=1)
+    assert "identities share 2 sessions" in " ".join(done.stderr.split())
 
 
 VERBS = {
@@ -553,7 +564,7 @@ def test_a_full_disk_names_the_file(folder, model, monkeypatch, verb):
     arguments = {
         "fit": ["fit", folder / "train.csv", *FIT],
         "score": ["score", model, folder / "pairs.csv", folder / "test.csv"],
-        "calibrate": ["calibrate", model, folder / "test.csv", *LABEL, "--max-fpr", 0.2],
+        "calibrate": ["calibrate", model, folder / "tune.csv", *LABEL, "--max-fpr", 0.2],
     }
     monkeypatch.setattr("os.replace", full_disk)
     done = run(*arguments[verb], "-o", out, code=1)
@@ -782,13 +793,13 @@ def test_explain_by_key_and_its_mistakes(folder, tmp_path):
 
 
 def test_show_tells_what_was_learned_and_promised(folder, model):
-    run("calibrate", model, folder / "test.csv", *CALIBRATE)
+    run("calibrate", model, folder / "tune.csv", *CALIBRATE)
     done = run("show", model)
     for said in (
         "SimilarityForest",
         "6, with",
         "4: hold, flight, press, tilt",
-        "FPR <= 0.1 with 95 % confidence, from 30",
+        "FPR <= 0.1 per pair of identities with 95 % confidence if people differ regularly",
         "share",
     ):
         assert said in done.stdout
@@ -839,7 +850,7 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
         assert shown["parameters"]["weights"] == "[1.0, 2.0]"
         assert "SimilarityTree(max_depth=3" in shown["parameters"]["estimators"]
         assert "AUC" in run("evaluate", file, folder / "test.csv", *LABEL).stdout
-        run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.1)
+        run("calibrate", file, folder / "tune.csv", *LABEL, "--max-fpr", 0.1)
         assert "score" in run("score", file, folder / "pairs.csv", folder / "test.csv").stdout
         done = run("explain", file, folder / "test.csv", 0, 1, code=1)
         assert "vote.simtree holds an ensemble of several models, which is not a sum over features" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,13 @@ from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, sampl
 from simtree.cli._tables import read_samples
 
 
+class Assumption(StrEnum):
+    """Assumption of a guarantee."""
+
+    regular = "regular"
+    none = "none"
+
+
 def calibrate(
     model: Model,
     data: Data,
@@ -41,6 +49,25 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file and leave MODEL unchanged.")
     ] = None,
+    assume: Annotated[
+        Assumption,
+        typer.Option(
+            "--assume",
+            help="regular: new people are about as unequal as those in the data; none: no assumption (takes many).",
+        ),
+    ] = Assumption.regular,
+    sessions: Annotated[
+        str | None,
+        typer.Option(
+            "--sessions",
+            metavar="COL",
+            help="Column with the session, if samples of a session share an effect; the promise is then for new sessions.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="COL", help="Column with an attribute; the promise then holds within each subgroup."),
+    ] = None,
     never_pair: NeverPair = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     n_jobs: Jobs = -1,
@@ -49,7 +76,7 @@ def calibrate(
     """Choose a threshold whose false positive rate on unseen identities is at most a target, with 95 % confidence.
 
     Takes data that `simtree fit` has not seen, and writes the threshold into the model file. If there are too few identities
-    for the target, nothing is written, and the message says how many are needed.
+    for the target, or these are too unequal, nothing is written, and the message says how many are needed.
     """
     target = model if out is None else out
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
@@ -57,12 +84,27 @@ def calibrate(
         check_writable("--out" if out else "MODEL", target.parent, target)
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
-        X = samples_of(learned, found, [label] if never_pair is None else [label, never_pair])
+        in_sessions, subgroups = (
+            None if column is None else found.labels(column, option)
+            for column, option in ((sessions, "--sessions"), (by, "--by"))
+        )
+        X = samples_of(learned, found, [column for column in (label, never_pair, sessions, by) if column is not None])
         with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
-            learned.calibrate_threshold(X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None)
+            learned.calibrate_threshold(
+                X,
+                y,
+                max_fpr=max_fpr,
+                confidence=confidence,
+                assume=assume.value,
+                sessions=in_sessions,
+                by=subgroups,
+                never_pair=apart,
+                n_pairs=n_pairs or None,
+            )
         learned.save(target)
-    report = learned.threshold_report_.to_dict()
-    result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report}
+    report = learned.threshold_report_
+    result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report.to_dict()}
+    result["promise"] = report.promise
     show_json(result) if as_json else show(_lines(result))
 
 
@@ -70,17 +112,14 @@ def _lines(result: dict[str, Any]) -> Any:
     rows = table(f"{result['model']}: threshold {result['threshold']:.6g}", "property", "value")
     rows.add_row(
         "promise",
-        f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}, "
-        "if none of these rows was used to fit the model",
+        f"{result['promise']}. For new values of {result['label']}, if none of these rows was used to fit the model",
     )
-    rows.add_row("upper bound on the FPR", f"{result['fpr_bound']:.3g}")
+    if result["subgroup"] is not None:
+        rows.add_row("strictest subgroup", result["subgroup"])
     rows.add_row("FPR here", f"{result['fpr']:.3g}")
     rows.add_row("TPR here", f"{result['tpr']:.3g}")
     n_compared = result["n_same"] + result["n_different"]
     drawn = "" if n_compared >= result["n_possible"] else f", drawn from {result['n_possible']:,}"
     rows.add_row("compared", f"{result['n_same']:,} same and {result['n_different']:,} different pairs{drawn}")
-    rows.add_row(
-        f"values of {result['label']}",
-        f"{result['n_identities']:,}, worth {result['n_effective']:,.0f} independent comparisons",
-    )
+    rows.add_row(f"values of {result['label']}", f"{result['n_identities']:,}")
     return rows

@@ -225,8 +225,8 @@ def _tables(
         )
     shown = [metrics, points]
     if rates is not None:
-        promise = "" if report is None or report.max_fpr is None else f", which promises FPR <= {report.max_fpr:g}"
-        at = table(f"At the model's threshold {rates.threshold:.5g}{promise}", "rate", ">value", interval)
+        promised = "" if report is None or report.max_fpr is None else f"; its promise: {report.promise}"
+        at = table(f"At the model's threshold {rates.threshold:.5g}{promised}", "rate", ">value", interval)
         at.add_row("FPR", f"{rates.fpr:.3g}", _ends(*rates.fpr_interval))
         at.add_row("TPR", f"{rates.tpr:.4f}", _ends(*rates.tpr_interval))
         shown.append(at)

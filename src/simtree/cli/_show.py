@@ -11,6 +11,7 @@ import typer
 from simtree._utils.validation import count
 from simtree.cli._common import Json, Model, file_size, friendly_errors, show, show_json, table
 from simtree.cli._models import load_model
+from simtree.evaluation._thresholds import ThresholdReport
 
 
 def show_model(
@@ -98,8 +99,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     report = described["threshold_report"]
     promise = "no guarantee; see `simtree calibrate`"
     if report is not None and report["max_fpr"] is not None:
-        sure = f"{100 * report['confidence']:g} % confidence, from {report['n_identities']:,} identities"
-        promise = f"FPR <= {report['max_fpr']:g} with {sure}"
+        promise = f"{ThresholdReport(**report).promise}; from {report['n_identities']:,} identities"
     rows.add_row("threshold", f"{described['threshold']:.6g}: {promise}")
     if described["probabilities"]:
         rows.add_row("probabilities", described["probabilities"])

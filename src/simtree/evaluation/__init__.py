@@ -10,9 +10,10 @@ from simtree.evaluation._evaluate import (
     evaluate,
     evaluate_scores,
 )
+from simtree.evaluation._guarantee import n_identities_for
 from simtree.evaluation._intervals import point_intervals, tally_pairs, upper_bound, wilson_interval
 from simtree.evaluation._score_files import Comparison, ScoreTable, iterate_scores, read_scores, write_scores
-from simtree.evaluation._thresholds import ThresholdReport, n_identities_for
+from simtree.evaluation._thresholds import ThresholdReport, threshold_for_scores
 
 __all__ = [
     "Band",
@@ -31,6 +32,7 @@ __all__ = [
     "point_intervals",
     "read_scores",
     "tally_pairs",
+    "threshold_for_scores",
     "upper_bound",
     "wilson_interval",
     "write_scores",

@@ -129,17 +129,8 @@ def count_comparisons(
     groups_of_pairs = source.disjoint_groups(units, N_GROUPS)
     units = units if groups_of_pairs is None else groups_of_pairs
     same, members = source.same_pairs(), source.members()
-    same_scores = _finite(score(same.first, same.second))
-    scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
-        (block, _scores_of(block, score))
-        for block in source.iter_different(units if identities is None else identities, BLOCK_SIZE)
-    )
-    if members is not None and source.n_pairs - len(same) > MAX_KEPT_SCORES:
-        drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state), shuffle=False)
-        pilot = _finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same]))
-    else:
-        known = list(scored)
-        pilot, scored = np.concatenate([scores[block.compared] for block, scores in known]), iter(known)
+    same_scores = check_finite(score(same.first, same.second))
+    pilot, scored = score_different(score, source, units if identities is None else identities, random_state)
     n_units = int(units.max()) + 1
     rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
     # Intervals are computed along the entire curve, at the given thresholds, and where these scores have the given rates.
@@ -289,15 +280,49 @@ class _PairCounts:
         return mean + self._shift / self._unit, max(self._squares / self.weight - mean**2, 0.0)
 
 
+def score_different(
+    score: Score, source: PairSource, units: Codes, random_state: int = 0
+) -> tuple[FloatArray, Iterator[tuple[DifferentBlock, FloatArray]]]:
+    """Return the scores of all different pairs, or of a sample if there are many, and all pairs with their scores in blocks.
+
+    Parameters
+    ----------
+    score : callable
+        Function from two arrays of row numbers to the scores of the pairs.
+    source : PairSource
+        The pairs.
+    units : array of shape (n_samples,)
+        Unit of each sample; all pairs of two units are in one block.
+    random_state : int, default=0
+        Random seed of the sample.
+
+    Returns
+    -------
+    pilot : array
+        Scores of all different pairs, or of a sample of them.
+    scored : iterator
+        Blocks of pairs, with -inf as the score of pairs that are not compared.
+    """
+    scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
+        (block, _scores_of(block, score)) for block in source.iter_different(units, BLOCK_SIZE)
+    )
+    if source.members() is not None and source.n_pairs > MAX_KEPT_SCORES:
+        drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state))
+        return check_finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same])), scored
+    known = list(scored)
+    return np.concatenate([scores[block.compared] for block, scores in known]), iter(known)
+
+
 def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
     """Return the scores of the pairs of a block, with -inf for pairs that are not compared."""
-    scores = _finite(score(block.first, block.second))
+    scores = check_finite(score(block.first, block.second))
     if block.compared is not ...:
         scores[~block.compared] = -np.inf
     return scores
 
 
-def _finite(scores: FloatArray) -> FloatArray:
+def check_finite(scores: FloatArray) -> FloatArray:
+    """Return scores after checking that they are finite and that their squares are, too."""
     unusable = np.count_nonzero(~np.isfinite(scores))
     if unusable:
         raise ValueError(f"scores must be finite, got {unusable} NaN or infinite of {scores.size}; drop or replace them.")

@@ -476,7 +476,7 @@ def _evaluate(
     options: _Options,
 ) -> Evaluation:
     units = np.arange(len(identities)) if options.unit == "samples" else identities
-    subgroups, subgroup_codes = _check_by(by, len(identities))
+    subgroups, subgroup_codes = check_by(by, len(identities))
     counted = count_comparisons(
         score,
         source,
@@ -537,7 +537,7 @@ def _evaluate(
     )
 
 
-def _check_by(by: ArrayLike | None, n_rows: int) -> tuple[list[Any], NDArray[np.int64] | None]:
+def check_by(by: ArrayLike | None, n_rows: int) -> tuple[list[Any], NDArray[np.int64] | None]:
     """Return the names of the subgroups by first appearance, and the index of the subgroup of each row."""
     if by is None:
         return [], None

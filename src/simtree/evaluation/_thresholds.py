@@ -1,35 +1,44 @@
 """Choice of a threshold: with a guarantee on the false positive rate, or where a metric is best.
 
-With a guarantee, thresholds are tried from the strictest one downwards, and the last one before the upper confidence bound on
-the FPR first exceeds the target is chosen. Only the first threshold whose true FPR exceeds the target matters (fixed-sequence
-testing), so no correction for multiple thresholds is needed. The bound is that of Clopper and Pearson with an effective number
-of comparisons. Pairs share identities, so this number is at most the number of pairs of *identities*, and smaller if some
-identities cause more false positives than others (see `simtree.evaluation._intervals`). It is the minimum over the thresholds
-from the current one down to an FPR of twice the target, because a sample with few errors also underestimates their
-correlation. Without any error the bound is the rule of three on pairs of identities.
+With a guarantee, thresholds are tried from the strictest one downwards, and the last one whose observed FPR is at most a
+critical rate is chosen. The critical rate is the same for all thresholds and the observed FPR increases, so only the first
+threshold whose true FPR exceeds the target matters (fixed-sequence testing): no correction for multiple thresholds is needed.
+Where the critical rate comes from is in `simtree.evaluation._guarantee`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from simtree._utils.validation import check_choice, check_real, count
-from simtree.evaluation._counting import Score, count_comparisons
-from simtree.evaluation._intervals import PairTally, min_sizes, upper_bound
+from simtree._utils.validation import check_choice, check_integer, check_real, count
+from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Score, check_finite, count_comparisons, score_different
+from simtree.evaluation._evaluate import check_by
+from simtree.evaluation._guarantee import (
+    ASSUMPTIONS,
+    MAX_RATE,
+    MIN_PEOPLE,
+    Criterion,
+    FreeBound,
+    Inequality,
+    free_criterion,
+    regular_criterion,
+)
+from simtree.evaluation._identity_rates import MAX_KEPT, WEIGHTINGS, IdentityRates
 from simtree.io._fields import MAX_COUNT, Fields
-from simtree.metrics import FloatArray, Roc, n_for_rate
-from simtree.metrics._roc import thresholds_of
-from simtree.pairs._sources import PairSource
+from simtree.metrics import FloatArray, Roc
+from simtree.metrics._roc import check_scores, thresholds_of
+from simtree.pairs._labels import encode_groups
+from simtree.pairs._sources import IndexPairs, PairSource
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
-# Multiples of the target FPR at whose thresholds the bound is computed, in addition to thresholds along the entire curve.
-NEAR_TARGET = np.geomspace(0.02, 2.0, 80)
-LOOK_AHEAD = 2.0
+# Multiples of the target FPR, in the scores that thresholds are chosen from, at which thresholds are tried.
+TRIED = np.geomspace(5e-4, 20.0, 400)
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,16 @@ class Goal:
     confidence: float | None = 0.95
     min_rate: float | None = None
     beta: float = 1.0
+    assume: str = "regular"
+    weighting: str = "identities"
+    max_samples: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("strategy", self.strategy, STRATEGIES)
+        check_choice("assume", self.assume, ASSUMPTIONS)
+        check_choice("weighting", self.weighting, WEIGHTINGS)
+        if self.max_samples is not None:
+            check_integer("max_samples", self.max_samples, 1)
         check_real("beta", self.beta, 0.0, math.inf, open_high=True)
         if self.min_rate is not None:
             check_real("min_rate", self.min_rate, 0.0, 1.0)
@@ -85,17 +101,21 @@ class ThresholdReport:
     max_fpr, confidence : float or None
         The guarantee: FPR <= max_fpr with this confidence level. None without a guarantee.
     fpr, tpr : float
-        Rates on these pairs.
-    fpr_bound : float or None
-        Upper confidence bound on the FPR. None without a guarantee.
+        Rates on these pairs; with a guarantee under its weighting.
     n_identities, n_same, n_different : int
         Numbers of identities, same pairs and different pairs.
-    n_effective : float or None
-        Effective number of different pairs: the number of independent pairs that would give the same variance.
+    assume, weighting : str or None
+        Assumption and weighting of the guarantee, see `Similarity.calibrate_threshold`. None without a guarantee.
+    free_bound : float or None
+        Upper confidence bound on the FPR of this threshold without any assumption. None without a guarantee.
+    n_sessions : int or None
+        Number of sessions that identities share, which are new as well; None without such sessions.
+    subgroup : str or None
+        The subgroup that takes this threshold, if the guarantee is for each of some subgroups.
 
     Examples
     --------
-    >>> print(ThresholdReport(1.5, "accuracy", None, None, 0.01, 0.9, None, 10, 45, 400, None))
+    >>> print(ThresholdReport(1.5, "accuracy", None, None, 0.01, 0.9, 10, 45, 400))
     threshold 1.5 (accuracy): FPR 0.01, TPR 0.9 on 45 same and 400 different pairs of 10 identities
     """
 
@@ -105,23 +125,34 @@ class ThresholdReport:
     confidence: float | None
     fpr: float
     tpr: float
-    fpr_bound: float | None
     n_identities: int
     n_same: int
     n_different: int
-    n_effective: float | None
+    assume: str | None = None
+    weighting: str | None = None
+    free_bound: float | None = None
+    n_sessions: int | None = None
+    subgroup: str | None = None
 
     def __str__(self) -> str:
         lines = (
             f"threshold {self.threshold:.6g} ({self.strategy}): FPR {self.fpr:.3g}, TPR {self.tpr:.3g} on {self.n_same:,} same "
             f"and {count(self.n_different, 'different pair')} of {count(self.n_identities, 'identity', 'identities')}"
         )
-        if self.fpr_bound is not None and self.confidence is not None:
-            lines += (
-                f"\nFPR <= {self.max_fpr:g} with {100 * self.confidence:g} % confidence: the bound is {self.fpr_bound:.3g}, "
-                f"with {self.n_effective:,.0f} effective comparisons"
-            )
-        return lines
+        return lines if self.max_fpr is None else f"{lines}\n{self.promise}"
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one sentence, with its assumption and the bound without it; empty without a guarantee."""
+        if self.max_fpr is None or self.confidence is None or self.free_bound is None:
+            return ""
+        of = "" if self.subgroup is None else " within each subgroup"
+        new = "" if self.n_sessions is None else ", in new sessions,"
+        per = f"per pair of {self.weighting}{of}{new}"
+        said = f"FPR <= {self.max_fpr:g} {per} with {100 * self.confidence:g} % confidence"
+        if self.free_bound <= self.max_fpr:
+            return f"{said}, without an assumption about how people differ"
+        return f"{said} if people differ regularly; without that assumption <= {self.free_bound:.2g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name.
@@ -150,11 +181,14 @@ class ThresholdReport:
             confidence=rate("confidence") if fields.has("confidence") else None,
             fpr=rate("fpr"),
             tpr=rate("tpr"),
-            fpr_bound=rate("fpr_bound") if fields.has("fpr_bound") else None,
             n_identities=count("n_identities"),
             n_same=count("n_same"),
             n_different=count("n_different"),
-            n_effective=fields.number("n_effective", 0.0) if fields.has("n_effective") else None,
+            assume=fields.string("assume", ASSUMPTIONS) if fields.has("assume") else None,
+            weighting=fields.string("weighting", WEIGHTINGS) if fields.has("weighting") else None,
+            free_bound=rate("free_bound") if fields.has("free_bound") else None,
+            n_sessions=count("n_sessions") if fields.has("n_sessions") else None,
+            subgroup=fields.string("subgroup") if fields.has("subgroup") else None,
         )
 
 
@@ -164,7 +198,7 @@ def choose_threshold(
     units: NDArray[np.int64],
     goal: Goal,
     *,
-    n_units: int,
+    sessions: NDArray[np.int64] | None = None,
 ) -> ThresholdReport:
     """Score all pairs, and choose the threshold that satisfies a goal.
 
@@ -175,63 +209,340 @@ def choose_threshold(
     source : PairSource
         The pairs.
     units : array of shape (n_samples,)
-        Independent unit of each sample, numbered from 0: its identity, or the sample itself.
+        Identity of each sample, numbered from 0.
     goal : Goal
         Criterion for the threshold.
-    n_units : int
-        Number of units that have pairs.
+    sessions : array of shape (n_samples,), optional
+        Session of each sample, numbered from 0. The guarantee is then for new identities in new sessions.
 
     Returns
     -------
     ThresholdReport
         The threshold with its rates.
     """
-    rates = np.empty(0)
     if goal.guarantee is not None:
-        _check_support(*goal.guarantee, source.n_unit_pairs(units), n_units)
-        rates = NEAR_TARGET * goal.guarantee[0]
-    counted = count_comparisons(score, source, units, fmr=np.minimum(rates, 1.0), at=np.empty(0))
-    same, different = counted.tallies.same, counted.tallies.different
-    bound = size = None
-    if goal.guarantee is not None:
-        index, bound, size = guaranteed_threshold(different, *goal.guarantee)
-        threshold, fpr, tpr = float(different.thresholds[index]), float(different.rates[index]), float(same.rates[index])
-    else:
-        knot = best_knot(counted.roc, goal, same.n_pairs, different.n_pairs)
-        fpr, tpr = float(counted.roc.fpr[knot]), float(counted.roc.tpr[knot])
-        # The knot that accepts no pair needs a finite threshold, too.
-        thresholds = [np.nextafter(counted.highest, np.inf), *thresholds_of(counted.roc)[1:]]
-        threshold = float(thresholds[knot])
-    max_fpr, confidence = goal.guarantee or (None, None)
-    n_same, n_different = same.n_pairs, different.n_pairs
-    return ThresholdReport(threshold, goal.strategy, max_fpr, confidence, fpr, tpr, bound, n_units, n_same, n_different, size)
+        return _guaranteed(score, source, units, goal, sessions)
+    counted = count_comparisons(score, source, units, fmr=np.empty(0), at=np.empty(0))
+    n_same, n_different = counted.tallies.same.n_pairs, counted.tallies.different.n_pairs
+    knot = best_knot(counted.roc, goal, n_same, n_different)
+    # The knot that accepts no pair needs a finite threshold, too.
+    thresholds = [np.nextafter(counted.highest, np.inf), *thresholds_of(counted.roc)[1:]]
+    fpr, tpr = float(counted.roc.fpr[knot]), float(counted.roc.tpr[knot])
+    return ThresholdReport(
+        float(thresholds[knot]), goal.strategy, None, None, fpr, tpr, len(np.unique(units)), n_same, n_different
+    )
 
 
-def fpr_bounds(different: PairTally, max_fpr: float, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Return upper confidence bounds on the FPR at the thresholds of a tally, and their effective numbers of comparisons."""
-    rates = different.rates[:-1]
-    sizes = np.minimum(different.effective_sizes()[0], different.n_unit_pairs)
-    sizes = np.where(rates > 0.0, min_sizes(rates, sizes, LOOK_AHEAD * max_fpr), float(different.n_unit_pairs))
-    return upper_bound(rates, sizes, confidence), sizes
+def choose_threshold_by(
+    score: Score,
+    source: PairSource,
+    units: NDArray[np.int64],
+    goal: Goal,
+    *,
+    sessions: NDArray[np.int64] | None = None,
+    by: ArrayLike | None = None,
+    n_pairs: int | None = MAX_COMPARISONS,
+) -> ThresholdReport:
+    """Choose a threshold on at most ``n_pairs`` pairs that satisfies a goal, within each subgroup if subgroups are given.
 
+    Parameters
+    ----------
+    score, source, units, goal, sessions : object
+        As in `choose_threshold`.
+    by : array-like of shape (n_samples,), optional
+        Attribute that defines subgroups; only pairs within a subgroup count.
+    n_pairs : int or None, default=5_000_000
+        Maximum number of pairs, in each subgroup; None for all.
 
-def guaranteed_threshold(different: PairTally, max_fpr: float, confidence: float) -> tuple[int, float, float]:
-    """Return the index, bound and effective size of the last threshold before the bound first exceeds the target."""
-    bounds, sizes = fpr_bounds(different, max_fpr, confidence)
-    index = int(np.argmax(np.append(bounds > max_fpr, True))) - 1
-    if index < 0:
-        strictest = f"max_fpr={max_fpr!r} cannot be guaranteed: at the strictest threshold the FPR is {different.rates[0]:.3g}"
-        if different.rates[0] > max_fpr:
-            raise ValueError(
-                f"{strictest}. Give a higher max_fpr, or a model that gives fewer different pairs the highest score."
-            )
-        # Pairs that share an identity are correlated, so the effective size grows with the number of identities, not of pairs.
-        needed = math.ceil(different.n_active * max(n_for_rate(max_fpr, confidence) / sizes[0], 1.0)) + 1
-        raise ValueError(
-            f"{strictest} and its bound is {bounds[0]:.3g}, because these {different.n_active:,} identities are "
-            f"worth {sizes[0]:,.0f} independent comparisons. Give data of at least {needed:,} identities, or a higher max_fpr."
+    Returns
+    -------
+    ThresholdReport
+        The threshold with its rates; with subgroups, those of the subgroup with the strictest threshold.
+    """
+
+    def choose(within: PairSource) -> ThresholdReport:
+        limited = within.limit(
+            n_pairs,
+            np.random.default_rng(0),
+            positive_fraction=SAME_SHARE,
+            weighting=goal.weighting if goal.guarantee else "samples",
         )
-    return index, float(bounds[index]), float(sizes[index])
+        return choose_threshold(score, limited, units, goal, sessions=sessions)
+
+    names, codes = check_by(by, len(units))
+    if codes is None:
+        return choose(source)
+    if goal.guarantee is None:
+        raise ValueError(
+            "by= needs a guarantee (max_fpr and confidence): a metric is best at one threshold for all; leave it out."
+        )
+    reports = []
+    for number, name in enumerate(names):
+        within = source.restrict(codes == number)
+        if within is None:
+            raise ValueError(
+                f"by={str(name)!r} has no same or no different pair within it; add samples, or leave this subgroup out."
+            )
+        try:
+            reports.append(replace(choose(within), subgroup=str(name)))
+        except ValueError as error:
+            raise ValueError(f"Within by={str(name)!r}: {error}") from None
+    return max(reports, key=lambda report: report.threshold)
+
+
+def threshold_for_scores(
+    scores: ArrayLike,
+    same: ArrayLike,
+    identities: ArrayLike,
+    *,
+    max_fpr: float = 1e-3,
+    confidence: float = 0.95,
+    assume: str = "regular",
+    weighting: str = "identities",
+    max_samples: int | None = None,
+    sessions: ArrayLike | None = None,
+    by: ArrayLike | None = None,
+) -> ThresholdReport:
+    """Choose a threshold with a guarantee for scores of pairs from any source.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_pairs,)
+        Scores; larger for more similar samples.
+    same : array-like of shape (n_pairs,)
+        Whether each pair is a same pair: bool, 0/1 or -1/+1.
+    identities : array-like of shape (n_pairs, 2)
+        Identities of the two samples of each pair.
+    max_fpr, confidence, assume, weighting, max_samples : optional
+        The guarantee, as in `Similarity.calibrate_threshold`.
+    sessions, by : array-like of shape (n_pairs, 2), optional
+        Session, and attribute that defines subgroups, of the two samples of each pair.
+
+    Returns
+    -------
+    ThresholdReport
+        The threshold; print it for the guarantee.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> u, v = np.triu_indices(100)
+    >>> report = threshold_for_scores((u == v) + 0.1 * rng.normal(size=len(u)), u == v, np.column_stack([u, v]), max_fpr=0.01)
+    >>> report.max_fpr, report.assume, 0.2 < report.threshold < 0.4
+    (0.01, 'regular', True)
+    """
+    goal = Goal(max_fpr=max_fpr, confidence=confidence, assume=assume, weighting=weighting, max_samples=max_samples)
+    score, is_same = check_scores(scores, same)
+    rows = np.arange(2 * len(score), dtype=np.int32)
+    return choose_threshold_by(
+        lambda first, _: score[first // 2],
+        IndexPairs(rows[::2], rows[1::2], is_same),
+        encode_groups(identities, len(rows), "identities"),
+        goal,
+        sessions=None if sessions is None else encode_groups(sessions, len(rows), "sessions"),
+        by=by,
+    )
+
+
+def _guaranteed(
+    score: Score, source: PairSource, identities: NDArray[np.int64], goal: Goal, sessions: NDArray[np.int64] | None
+) -> ThresholdReport:
+    """Return the loosest threshold at which the guarantee can be given, or raise an error that says what it takes."""
+    same = source.same_pairs()
+    same_scores = check_finite(score(same.first, same.second))
+    rates = count_identity_rates(score, source, identities, [goal.max_fpr or 0.0], weighting=goal.weighting, sessions=sessions)
+    return report_guarantee(rates, goal, same_scores, identities[same.first])
+
+
+def count_identity_rates(
+    score: Score,
+    source: PairSource,
+    identities: NDArray[np.int64],
+    targets: Sequence[float],
+    *,
+    weighting: str,
+    sessions: NDArray[np.int64] | None = None,
+) -> IdentityRates:
+    """Score all different pairs, and count them per pair of identities at the thresholds that guarantees need.
+
+    Parameters
+    ----------
+    score : callable
+        Function from two arrays of row numbers to the scores of the pairs.
+    source : PairSource
+        The pairs.
+    identities : array of shape (n_samples,)
+        Identity of each sample, numbered from 0.
+    targets : sequence of float
+        Maximum false positive rates that will be asked for.
+    weighting : {"identities", "samples"}
+        Whether each pair of identities has the same weight, or each pair of samples.
+    sessions : array of shape (n_samples,), optional
+        Session of each sample, numbered from 0.
+
+    Returns
+    -------
+    IdentityRates
+        The counts.
+    """
+    if sessions is not None and _is_nested(sessions, identities):
+        sessions = None  # a session of one identity only adds nothing to what its pairs share
+    found, scored = score_different(score, source, identities)
+    pilot = np.sort(found)[::-1]
+    # Inequality is learned at levels from far below the target, because rates per pair of identities may be higher.
+    at = np.concatenate([target * 2.0 ** np.arange(-2.0, 1.0 + math.log2(MAX_RATE / target)) for target in targets])
+    rates = IdentityRates(
+        _at_rates(pilot, np.outer(targets, TRIED).ravel()),
+        _at_rates(pilot, at),
+        np.nextafter(_at_rates(pilot[::-1], at), np.inf),
+        identities,
+        weighting,
+        sessions=sessions,
+        kept=_kept(source.n_unit_pairs(identities), identities),
+    )
+    for block, scores in scored:
+        rates.add(block.first[block.compared], block.second[block.compared], scores[block.compared])
+    return rates
+
+
+def report_guarantee(
+    rates: IdentityRates, goal: Goal, same_scores: FloatArray, same_identities: NDArray[np.int64]
+) -> ThresholdReport:
+    """Choose the loosest threshold at which a guarantee can be given, or raise an error that says what it takes.
+
+    Parameters
+    ----------
+    rates : IdentityRates
+        Counts of the different pairs.
+    goal : Goal
+        The guarantee.
+    same_scores, same_identities : array of shape (n_same,)
+        Scores of the same pairs, and their identities.
+
+    Returns
+    -------
+    ThresholdReport
+        The threshold with its rates.
+    """
+    max_fpr, confidence = goal.max_fpr or 0.0, goal.confidence or 0.0
+    # A threshold above all different pairs is tried as well, if it accepts any same pair.
+    tried, observed = rates.thresholds, rates.rates
+    if same_scores.max() > rates.highest:
+        tried, observed = np.append(np.nextafter(rates.highest, np.inf), tried), np.append(0.0, observed)
+    free = _free_bound(rates, goal)
+    if observed[0] > max_fpr:
+        criterion = Criterion(max_fpr, 0.0, rates.n_units[0], None)  # refused below, whatever is learned
+    elif goal.assume == "none" or rates.degrees.max() == 1:  # independent pairs need no assumption
+        criterion = free_criterion(free, max_fpr, confidence, rates.n_units[0])
+    elif min(rates.n_units[1:], default=math.inf) < MIN_PEOPLE:  # so few sessions are refused whatever is learned
+        criterion = Criterion(-1.0, 0.0, rates.n_units[0], None)
+    else:
+        learned = Inequality(rates.resampler(), rates.n_units, confidence)
+        criterion = regular_criterion(learned, max_fpr, rates.n_units, rates.n_identity_pairs)
+    if criterion.critical < 0.0:
+        raise ValueError(_refusal(goal, criterion, rates.n_units))
+    index = int(np.searchsorted(observed, criterion.critical * (1.0 + 1e-12), side="right")) - 1
+    if index < 0:
+        raise ValueError(
+            f"max_fpr={max_fpr!r} cannot be guaranteed: at the strictest threshold the FPR is {observed[0]:.3g}, above the "
+            f"critical rate {criterion.critical:.3g}. Give a higher max_fpr, or a model that gives fewer different pairs the "
+            "highest score."
+        )
+    accepted = same_scores >= tried[index]
+    return ThresholdReport(
+        threshold=float(tried[index]),
+        strategy=goal.strategy,
+        max_fpr=max_fpr,
+        confidence=confidence,
+        fpr=float(observed[index]),
+        tpr=_mean_by(accepted, same_identities) if goal.weighting == "identities" else float(accepted.mean()),
+        n_identities=rates.n_units[0],
+        n_same=len(same_scores),
+        n_different=rates.n_pairs,
+        assume=goal.assume,
+        weighting=goal.weighting,
+        free_bound=free.at(float(observed[index]), confidence),
+        n_sessions=rates.n_units[1] if len(rates.n_units) > 1 else None,
+    )
+
+
+def _at_rates(scores: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return the distinct scores, in decreasing order, at these shares of sorted scores."""
+    ranks = np.unique(np.clip(np.round(rates * len(scores)).astype(np.int64), 1, len(scores)))
+    return np.unique(scores[ranks - 1])[::-1]
+
+
+def _kept(n_identity_pairs: int, identities: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Return the identities from which inequality is learned, drawn if there are too many pairs of them."""
+    if n_identity_pairs <= MAX_KEPT:
+        return None
+    n_identities = int(identities.max()) + 1
+    kept = np.zeros(n_identities, dtype=np.bool_)
+    n_kept = int(n_identities * math.sqrt(MAX_KEPT / n_identity_pairs))
+    kept[np.random.default_rng(0).choice(n_identities, n_kept, replace=False)] = True
+    return kept
+
+
+def _is_nested(sessions: NDArray[np.int64], identities: NDArray[np.int64]) -> bool:
+    """Return whether no session has samples of two identities."""
+    return len(np.unique(np.column_stack([sessions, identities]), axis=0)) == len(np.unique(sessions))
+
+
+def _mean_by(values: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
+    """Return the mean over groups of the mean of the values of each."""
+    sizes = np.bincount(groups)
+    means = np.bincount(groups, values)[sizes > 0] / sizes[sizes > 0]
+    return float(np.mean(means))
+
+
+def _free_bound(rates: IdentityRates, goal: Goal) -> FreeBound:
+    """Return the assumption-free bound for the identities that were compared."""
+    n_independent = rates.n_independent()
+    binary = bool(rates.degrees.max() == 1) and rates.largest == 1 and len(rates.n_units) == 1
+    if goal.weighting == "identities":
+        return FreeBound(n_independent, rates.n_identity_pairs, binary)
+    most = rates.max_samples
+    if goal.max_samples is None:
+        if goal.assume == "none":
+            raise ValueError(
+                "weighting='samples' without an assumption takes max_samples, the maximum number of samples per identity in "
+                f"use (here it is {most}): give it, or weighting='identities'."
+            )
+        return FreeBound(0, rates.n_identity_pairs)
+    if goal.max_samples < most:
+        raise ValueError(
+            f"max_samples={goal.max_samples} is exceeded by an identity with {count(most, 'sample')}; give at least {most}."
+        )
+    mean_size = rates.n_pairs / rates.n_identity_pairs / goal.max_samples**2
+    return FreeBound(n_independent, rates.n_identity_pairs, binary and goal.max_samples == 1, mean_size)
+
+
+def _refusal(goal: Goal, criterion: Criterion, n_units: list[int]) -> str:
+    """Return why a guarantee is refused, and what it takes."""
+    said = f"max_fpr={goal.max_fpr!r} at confidence={goal.confidence!r} cannot be guaranteed"
+    n_identities, *n_sessions = n_units
+    if n_sessions and n_sessions[0] < MIN_PEOPLE and goal.assume == "regular":
+        return (
+            f"{said} for new sessions: identities share {count(n_sessions[0], 'session')}, but {MIN_PEOPLE:g} are needed; "
+            "give data of more sessions, or leave sessions out if new people come in these sessions."
+        )
+    people = count(n_identities, "identity", "identities")
+    lower = "" if criterion.possible is None else f", or max_fpr={_rounded_up(criterion.possible):g}"
+    if goal.assume == "none":
+        return (
+            f"{said} without an assumption from {people}, not even without a single error: give data of about "
+            f"{criterion.n_needed:,} identities{lower}, or assume='regular'."
+        )
+    return (
+        f"{said}: {people} are too few, or too unequal (resampled, they may keep only {100 * criterion.quantile:.0f} % of "
+        f"their false positives). Give data of about {criterion.n_needed:,} identities{lower}."
+    )
+
+
+def _rounded_up(rate: float) -> float:
+    """Return a rate rounded up to two digits, so that it can still be guaranteed."""
+    digits = 1 - math.floor(math.log10(rate))
+    return float(math.ceil(rate * 10.0**digits - 1e-9) / 10.0**digits)
 
 
 def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
@@ -250,38 +561,3 @@ def best_knot(roc: Roc, goal: Goal, n_same: int, n_different: int) -> int:
     value = np.where(allowed, value, -np.inf)
     best = np.flatnonzero(value >= value.max() - 1e-12)
     return int(best[-1 if goal.strategy == "f_beta" else 0])  # at equal precision more recall is better
-
-
-def n_identities_for(max_fpr: float, confidence: float) -> int:
-    """Return the minimum number of identities that can support the claim FPR <= max_fpr, if no error is observed.
-
-    Parameters
-    ----------
-    max_fpr : float
-        Maximum false positive rate, in (0, 1).
-    confidence : float
-        Confidence level, in (0, 1).
-
-    Returns
-    -------
-    int
-        Number of identities with enough pairs of identities for the rule of three.
-
-    Examples
-    --------
-    >>> n_identities_for(1e-2, 0.95), n_identities_for(1e-3, 0.95)
-    (25, 78)
-    """
-    return math.ceil((1 + math.sqrt(1 + 8 * n_for_rate(max_fpr, confidence))) / 2)
-
-
-def _check_support(max_fpr: float, confidence: float, n_unit_pairs: int, n_units: int) -> None:
-    """Raise an error if the pairs of identities cannot support the target even without any error."""
-    needed = n_for_rate(max_fpr, confidence)
-    if n_unit_pairs < needed:
-        lowest = float(upper_bound(0.0, max(n_unit_pairs, 1), confidence))
-        raise ValueError(
-            f"max_fpr={max_fpr!r} at confidence={confidence!r} takes at least {n_identities_for(max_fpr, confidence):,} "
-            f"identities ({needed:,} pairs of them, not one mistaken); there are {n_units:,} ({n_unit_pairs:,} pairs), "
-            f"enough for max_fpr={math.ceil(lowest * 1e4) / 1e4:g} at best. Give data of more identities, or a higher max_fpr."
-        )

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.validation import check_real
 from simtree.evaluation._calibration import Calibration, fit_calibration
-from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE
-from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold
+from simtree.evaluation._counting import MAX_COMPARISONS
+from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold_by
 from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
@@ -84,12 +84,20 @@ class DecisionMixin:
         confidence: float | None = 0.95,
         min_rate: float | None = None,
         beta: float = 1.0,
+        assume: str = "regular",
+        weighting: str = "identities",
+        max_samples: int | None = None,
+        sessions: ArrayLike | None = None,
+        by: ArrayLike | None = None,
         pairs: ArrayLike | None = None,
         identities: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
         n_pairs: int | None = MAX_COMPARISONS,
     ) -> Self:
         """Choose ``threshold_`` on held-out data, by default such that the FPR is at most ``max_fpr`` with confidence.
+
+        The guarantee is for new identities: with probability ``confidence`` over the draw of the identities in the data, the
+        FPR of the threshold is at most ``max_fpr``. What it assumes is in ``assume``; ``threshold_report_.promise`` states it.
 
         Parameters
         ----------
@@ -101,8 +109,8 @@ class DecisionMixin:
             ``"max_tpr"`` maximises the TPR subject to an FPR of at most ``max_fpr``; ``"max_tnr"`` minimises the FPR subject
             to a TPR of at least ``min_rate``; ``"accuracy"`` and ``"f_beta"`` maximise that metric on these pairs.
         max_fpr : float, default=1e-3
-            Maximum false positive rate for unseen identities. An error is raised if there are too few identities to
-            guarantee it.
+            Maximum false positive rate for unseen identities. An error is raised if the identities are too few or too unequal
+            to guarantee it.
         confidence : float or None, default=0.95
             Confidence of the guarantee. None uses the FPR on these pairs, without a guarantee for others.
         min_rate : float, optional
@@ -110,11 +118,25 @@ class DecisionMixin:
             ``"max_tnr"``.
         beta : float, default=1.0
             Weight of recall relative to precision for ``"f_beta"``; 0 is precision alone.
+        assume : {"regular", "none"}, default="regular"
+            ``"regular"`` learns from the data at higher rates how unequal identities are in being mistaken for others, and
+            assumes that those not in the data are alike. ``"none"`` assumes only that identities are drawn independently;
+            6 / ``max_fpr`` identities are then needed.
+        weighting : {"identities", "samples"}, default="identities"
+            Whether the FPR is that of a random pair of identities, or of a random pair of samples.
+        max_samples : int, optional
+            For ``weighting="samples"``, the maximum number of samples per identity in use; the bound without an assumption
+            needs it.
+        sessions : array-like of shape (n_samples,), optional
+            Session of each sample, if the samples of a session share an effect, such as the light of a day. The guarantee is
+            then for new identities in new sessions.
+        by : array-like of shape (n_samples,), optional
+            Attribute of each sample, such as sex; the guarantee then holds within each of its subgroups.
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         identities : array-like, optional
-            For pairs, the identity of each sample: one entry per row of X, or an array of shape (n_pairs, 2). Without it,
-            each sample counts as an identity of its own, and pairs that share an identity are treated as independent.
+            For pairs, the identity of each sample: one entry per row of X, or an array of shape (n_pairs, 2). A guarantee
+            needs it.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         n_pairs : int or None, default=5_000_000
@@ -130,16 +152,29 @@ class DecisionMixin:
         >>> import numpy as np
         >>> from simtree import SimilarityTree
         >>> rng = np.random.default_rng(0)
-        >>> y = np.repeat(np.arange(80), 4)
-        >>> X = rng.normal(size=(80, 5))[y] + 0.1 * rng.normal(size=(320, 5))
-        >>> tree = SimilarityTree(max_depth=5, random_state=0).fit(X[:160], y[:160])
-        >>> tree.calibrate_threshold(X[160:], y[160:], max_fpr=0.05).threshold_report_.fpr_bound < 0.05
-        True
+        >>> y = np.repeat(np.arange(160), 4)
+        >>> X = rng.normal(size=(160, 5))[y] + 0.1 * rng.normal(size=(640, 5))
+        >>> tree = SimilarityTree(max_depth=5, random_state=0).fit(X[:320], y[:320])
+        >>> print(tree.calibrate_threshold(X[320:], y[320:], max_fpr=0.05).threshold_report_.promise)
+        FPR <= 0.05 per pair of identities with 95 % confidence if people differ regularly; without that assumption <= 0.12
         """
-        goal = Goal(strategy, max_fpr, confidence, min_rate, beta)
+        goal = Goal(strategy, max_fpr, confidence, min_rate, beta, assume, weighting, max_samples)
         score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
-        source = source.limit(n_pairs, np.random.default_rng(0), positive_fraction=SAME_SHARE)
-        report = choose_threshold(score, source, units, goal, n_units=len(np.unique(units)))
+        if goal.guarantee is not None and source.labels is None and identities is None:
+            raise ValueError(
+                "max_fpr cannot be guaranteed for pairs of unknown identities, which may share some; give identities=, or "
+                "confidence=None for the FPR on these pairs alone."
+            )
+        in_sessions = None if sessions is None else encode_groups(sessions, len(units), "sessions")
+        report = choose_threshold_by(
+            score,
+            source,
+            units,
+            goal,
+            sessions=in_sessions,
+            by=by,
+            n_pairs=n_pairs,
+        )
         self.threshold_, self.threshold_report_ = report.threshold, report
         return self
 

@@ -16,6 +16,8 @@ from simtree.pairs._sources import DifferentBlock, Index, IndexPairs, PairSource
 
 # Maximum number of different pairs drawn at a time if `never_pair` may reject some of them.
 MAX_DRAWN_AT_ONCE = 1 << 22
+# How often the samples of two identities are drawn anew if they never pair.
+MAX_TRIES = 20
 
 
 class PairSampler(PairSource):
@@ -131,7 +133,9 @@ class PairSampler(PairSource):
         """
         return self.sample(n_pairs, rng, shuffle=False)
 
-    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
+    def limit(
+        self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float, weighting: str = "samples"
+    ) -> PairSource:
         """Return the sampler itself, or sampled pairs if there are more than ``n_pairs``.
 
         Parameters
@@ -142,6 +146,8 @@ class PairSampler(PairSource):
             Source of randomness.
         positive_fraction : float
             Share of same pairs among sampled pairs.
+        weighting : {"samples", "identities"}, default="samples"
+            ``"identities"`` samples pairs of identities uniformly, and then one pair of their samples.
 
         Returns
         -------
@@ -150,6 +156,10 @@ class PairSampler(PairSource):
         """
         if n_pairs is None or self.n_pairs <= check_integer("n_pairs", n_pairs, 2):
             return self
+        if weighting == "identities":
+            n_same = min(max(round(n_pairs * positive_fraction), 1), n_pairs - 1)
+            same = self._draw_same_by_identity(n_same, rng) if n_same < self.n_same_pairs else self._all_same()
+            return _join(same, self._draw_different_by_identity(n_pairs - n_same, rng))
         return self.sample(n_pairs, rng, positive_fraction=positive_fraction, shuffle=False)
 
     def members(self) -> tuple[Index, NDArray[np.int64]]:
@@ -346,6 +356,22 @@ class PairSampler(PairSource):
             first[done : done + len(left)], second[done : done + len(left)] = left, right
             done += len(left)
         return first, second
+
+    def _draw_different_by_identity(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        """Return one pair of samples for each of some pairs of identities, sampled uniformly."""
+        n_identities = len(self._sizes)
+        u, v = rng.integers(0, n_identities, n), rng.integers(0, n_identities - 1, n)
+        v += v >= u
+        first, second = _empty(n)
+        left = np.arange(n)
+        # Samples that never pair are drawn anew for the same two identities; if these hardly ever pair, they are left out.
+        for _ in range(MAX_TRIES):
+            for rows, identities in ((first, u[left]), (second, v[left])):
+                rows[left] = self._order[self._starts[identities] + rng.integers(0, self._sizes[identities])]
+            if self.never_pair is None:
+                return first, second
+            left = left[self.never_pair[first[left]] == self.never_pair[second[left]]]
+        return np.delete(first, left), np.delete(second, left)
 
     def _all_same(self) -> tuple[Index, Index]:
         first, second = _empty(int((self._sizes * (self._sizes - 1)).sum()) // 2)

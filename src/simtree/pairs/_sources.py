@@ -112,7 +112,9 @@ class PairSource(ABC):
         """
 
     @abstractmethod
-    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> PairSource:
+    def limit(
+        self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float, weighting: str = "samples"
+    ) -> PairSource:
         """Return the source itself, or sampled pairs if the labels have too many.
 
         Parameters
@@ -123,6 +125,8 @@ class PairSource(ABC):
             Source of randomness.
         positive_fraction : float
             Share of same pairs among sampled pairs.
+        weighting : {"samples", "identities"}, default="samples"
+            Whether pairs of samples are sampled uniformly, or pairs of identities and then one pair of their samples.
 
         Returns
         -------
@@ -339,12 +343,14 @@ class IndexPairs(PairSource):
         """
         return self if len(self) <= n_pairs else self.take(rng.choice(len(self), n_pairs, replace=False))
 
-    def limit(self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float) -> IndexPairs:
+    def limit(
+        self, n_pairs: int | None, rng: np.random.Generator, *, positive_fraction: float, weighting: str = "samples"
+    ) -> IndexPairs:
         """Return all pairs.
 
         Parameters
         ----------
-        n_pairs, rng, positive_fraction : object
+        n_pairs, rng, positive_fraction, weighting : object
             Not used; as in `PairSource.limit`.
 
         Returns
