@@ -34,6 +34,7 @@ docs-check: $(VENV)/docs.stamp    ## build the site without executing its exampl
 # What needs one core each runs two at a time; then the tests, which use both.
 test: $(VENV)/test.stamp $(VENV)/docs.stamp    ## everything that is checked before a change lands
 	$(MAKE) --jobs 2 --output-sync=target lint kernels-checked kernels-interpreted types docs-check model-files
+	$(MAKE) guarantees-quick
 	$(MAKE) unit
 
 check: format test    ## what a contributor runs: format, lint, types, tests
@@ -71,6 +72,13 @@ kernels-checked: $(VENV)/test.stamp
 
 model-files: $(VENV)/test.stamp    ## forged model files by the thousand, with array bounds checked
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_model_files.py --n 10000 --seed 1
+
+.PHONY: guarantees guarantees-quick
+guarantees: $(VENV)/test.stamp    ## simulate what is promised about unequal people, into docs/guarantees.md; hours
+	$(BIN)/python benchmarks/bench_guarantees.py
+
+guarantees-quick: $(VENV)/test.stamp    ## a part of it, in two minutes; fails if a promise is broken beyond chance
+	$(BIN)/python benchmarks/bench_guarantees.py --quick
 
 # The oldest versions that pyproject.toml allows. Their scikit-learn hands pytest a generator, which pytest now warns of.
 OLDEST := numpy==2.0.* scipy==1.13.* scikit-learn==1.6.* numba==0.61.* joblib==1.3.*

@@ -14,9 +14,9 @@ of the rates of such draws, relative to the rate of all. Fewer identities at a h
 target: the number of mistaken pairs of identities, n^2 * FPR / 2, is the same in both cases, and q nearly so, whether people
 differ normally or exponentially. So q is the minimum over some rates from the target upwards, with draws of
 n * sqrt(target / rate) identities. Drawn identities are never more unequal than those at hand, so the promise takes twice the
-margin on a logarithmic scale: U <= q^2 * target. It is refused if q is too low for so few identities (`MIN_PEOPLE`) or errors
-(`MIN_ERRORS`), and also if the identities are that unequal in being *rarely* mistaken: heavy tails on one side warn of those on
-the other, which a sample may lack.
+margin on a logarithmic scale: U <= q^2 * target, and more if they are few (`ENOUGH_PEOPLE`). It is refused if q is too low for
+so few identities (`MIN_PEOPLE`) or errors (`MIN_ERRORS`), and also if the identities are that unequal in being *rarely*
+mistaken: heavy tails on one side warn of those on the other, which a sample may lack.
 
 The constants were chosen by the simulations of `make guarantees`, whose results are in docs/guarantees.md.
 """
@@ -44,6 +44,9 @@ MIN_PEOPLE, MIN_ERRORS = 38.0, 1.5
 # Exponent of the resampled quantile in the critical rate: twice the margin, because the identities that are not in the sample
 # may be more unequal than those that are.
 MARGIN = 2.0
+# Kinds of people that are rarer than log(1 / alpha) / n may be absent from n identities. The critical rate is at most
+# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 800 at 95 % confidence), to leave room for them.
+ENOUGH_PEOPLE = 267.0
 # Inequality is learned at the first N_LEARNED levels (by factors of 2) from the target upwards, up to MAX_RATE.
 N_LEARNED, MAX_RATE = 4, 0.5
 N_DRAWS = 400
@@ -159,11 +162,13 @@ class Inequality:
     ----------
     rates : ndarray of shape (n_levels,)
         Rate of accepted pairs at each level.
+    alpha : float
+        Probability of an error, 1 - confidence.
     """
 
     def __init__(self, resampler: Resampler, n_units: Sequence[int], confidence: float) -> None:
-        self._resampler, self._n_units, self._alpha = resampler, list(n_units), 1.0 - confidence
-        self._n_draws = max(N_DRAWS, math.ceil(20.0 / self._alpha))
+        self._resampler, self._n_units, self.alpha = resampler, list(n_units), 1.0 - confidence
+        self._n_draws = max(N_DRAWS, math.ceil(20.0 / self.alpha))
         self.rates, self._low_rates = resampler.rates(), resampler.rates(low=True)
         self._found: dict[tuple[bool, int, float], float] = {}
 
@@ -195,7 +200,7 @@ class Inequality:
             fewer = math.sqrt(min(target / (self._low_rates if low else self.rates)[level], 1.0))
             n_drawn = tuple(max(round(n * fewer), 2) for n in self._n_units)
             drawn = self._resampler.relative_rates(level, n_drawn, self._n_draws, low=low)
-            self._found[key] = float(np.quantile(drawn, self._alpha))
+            self._found[key] = float(np.quantile(drawn, self.alpha))
         return self._found[key]
 
 
@@ -242,14 +247,17 @@ def regular_criterion(inequality: Inequality, target: float, n_units: Sequence[i
     """
     fewest = min(n_units)
 
+    def share(q: float, n: float) -> float:
+        return min(q**MARGIN, -n / (ENOUGH_PEOPLE * math.log(inequality.alpha)))
+
     def supported(rate: float, n: float) -> bool:
         expected = n_identity_pairs * rate
         both = inequality.quantile(rate), inequality.quantile(rate, low=True)
-        return all(q * n >= MIN_PEOPLE and q**MARGIN * expected >= MIN_ERRORS for q in both)
+        return all(q * n >= MIN_PEOPLE and share(q, n) * expected >= MIN_ERRORS for q in both)
 
     q = inequality.quantile(target)
     if supported(target, fewest):
-        return Criterion(q**MARGIN * target, q, n_units[0], target)
+        return Criterion(share(q, fewest) * target, q, n_units[0], target)
     # More identities at the target are like these identities at a higher rate; the needed number is read off there.
     higher = sorted(float(rate) for rate in inequality.rates if target < rate <= MAX_RATE)
     at = bisect_left(higher, True, key=lambda rate: supported(rate, fewest * math.sqrt(rate / target)))
