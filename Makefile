@@ -88,6 +88,10 @@ oldest: ## the tests with the oldest versions that are allowed, in an environmen
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
 	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
 
+.PHONY: guarantees
+guarantees: $(VENV)/test.stamp    ## simulate the coverage of all intervals, 1,000 runs per cell, and write docs/intervals.md (hours)
+	$(BIN)/python benchmarks/bench_coverage.py --runs 1000
+
 .PHONY: hooks wheel
 hooks: $(VENV)/dev.stamp    ## the hooks of .pre-commit-config.yaml on all files
 	$(BIN)/pre-commit run --all-files

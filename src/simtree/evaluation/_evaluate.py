@@ -329,7 +329,7 @@ def evaluate(
     >>> tree = SimilarityTree(max_depth=4, random_state=0).fit(X[::2], y[::2])
     >>> result = evaluate(tree, X[1::2], y[1::2], unit="samples")
     >>> print(result.auc)
-    0.959 [0.898, 0.984]
+    0.959 [0.839, 0.983]
     """
     check_choice("unit", unit, ("identities", "samples"))
     options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state)
