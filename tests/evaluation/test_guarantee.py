@@ -174,16 +174,19 @@ def test_resampled_rates_are_those_of_the_drawn_identities(seed, by_session, wei
 
 
 def test_the_critical_rate_is_the_square_of_what_resampling_leaves():
-    y, score = people(150, spread=1.2)
-    rates = count_identity_rates(score, PairSampler(y), y, [0.01], weighting="identities")
+    y, score = people(150, spread=0.9)
+    rates = count_identity_rates(score, PairSampler(y), y, [0.003], weighting="identities")
     learned = Inequality(rates.resampler(), rates.n_units, 0.95)
-    criterion = regular_criterion(learned, 0.01, rates.n_units, rates.n_identity_pairs)
+    criterion = regular_criterion(learned, 0.003, rates.n_units, rates.n_identity_pairs)
     assert 0.25 < criterion.quantile < 0.43
-    assert criterion.critical == pytest.approx(criterion.quantile**2 * 0.01)
+    assert criterion.critical == pytest.approx(criterion.quantile**2 * 0.003)
     # Few people leave room for those who are absent, however equal they are.
-    fewer = regular_criterion(learned, 0.01, [100], rates.n_identity_pairs)
-    assert fewer.critical == pytest.approx(min(criterion.quantile**2, 100 / (267 * math.log(20))) * 0.01)
-    report = report_guarantee(rates, Goal(max_fpr=0.01), np.array([5.0, 9.0]), np.array([0, 1]))
+    equal = people(150, spread=0.1)
+    of_equal = count_identity_rates(equal[1], PairSampler(y), y, [0.003], weighting="identities")
+    few = regular_criterion(Inequality(of_equal.resampler(), [150], 0.95), 0.003, [150], of_equal.n_identity_pairs)
+    assert few.critical == pytest.approx(150 / (267 * math.log(20)) * 0.003)
+    assert few.critical < few.quantile**2 * 0.003
+    report = report_guarantee(rates, Goal(max_fpr=0.003), np.array([5.0, 9.0]), np.array([0, 1]))
     assert 0.8 * criterion.critical < report.fpr <= criterion.critical
     assert report.tpr == np.mean(np.array([5.0, 9.0]) >= report.threshold)
 
@@ -192,7 +195,7 @@ def test_more_confidence_a_lower_target_and_more_unequal_people_are_stricter():
     plain = report_of(150)
     assert report_of(150, confidence=0.99).threshold > plain.threshold
     assert report_of(150, max_fpr=0.005).threshold > plain.threshold
-    assert report_of(150, spread=1.2).fpr < plain.fpr
+    assert report_of(150, max_fpr=0.003, spread=0.9).fpr < report_of(150, max_fpr=0.003).fpr
     assert report_of(600).fpr > plain.fpr
     assert report_of(150) == plain
 

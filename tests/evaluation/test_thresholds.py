@@ -147,8 +147,8 @@ def test_pairs_with_identities(tree, people):
 def test_a_refusal_leaves_the_threshold(tree, people):
     X, y = people
     before = tree.threshold_
-    with pytest.raises(ValueError, match=r"max_fpr=0\.004 .* cannot be guaranteed: 100 identities are too few"):
-        tree.calibrate_threshold(X[240:], y[240:], max_fpr=0.004)
+    with pytest.raises(ValueError, match=r"max_fpr=0\.1 .* cannot be guaranteed: 20 identities are too few"):
+        tree.calibrate_threshold(X[240:320], y[240:320], max_fpr=0.1)
     assert tree.threshold_ == before
     with pytest.raises(NotFittedError):
         SimilarityTree().calibrate_threshold(X, y)
