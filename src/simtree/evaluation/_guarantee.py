@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import rel_entr
-from scipy.stats import beta
 
 from simtree.evaluation._identity_rates import Resampler
+from simtree.evaluation._intervals import upper_bound
 from simtree.metrics import FloatArray
 
 ASSUMPTIONS = ("regular", "none")
@@ -134,8 +134,7 @@ class FreeBound:
     def at(self, rate: float, confidence: float) -> float:
         """Return the bound at an observed rate."""
         if self.binary:
-            errors = rate * self.n_identity_pairs
-            return float(beta.ppf(confidence, errors + 1.0, self.n_identity_pairs - errors)) if rate < 1.0 else 1.0
+            return float(upper_bound(rate, self.n_identity_pairs, confidence))
         if self.mean_size == 1.0:
             return float(chernoff_bound(rate, self.n_independent, confidence))
         # Weighted by samples, the FPR is the mean number of accepted pairs over the mean number of pairs, each per pair of
