@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from simtree.cli._common import (
     NeverPair,
     check_writable,
     friendly_errors,
+    say,
     scoring_bar,
     show,
     show_json,
@@ -43,13 +45,15 @@ def calibrate(
     ] = None,
     never_pair: NeverPair = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
+    strict: Annotated[bool, typer.Option("--strict", help="Write nothing if DATA looks like the training data.")] = False,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
     """Choose a threshold whose false positive rate on unseen identities is at most a target, with 95 % confidence.
 
     Takes data that `simtree fit` has not seen, and writes the threshold into the model file. If there are too few identities
-    for the target, nothing is written, and the message says how many are needed.
+    for the target, nothing is written, and the message says how many are needed. Data that look like the training data get a
+    warning, as far as the model can tell.
     """
     target = model if out is None else out
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
@@ -58,11 +62,19 @@ def calibrate(
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         X = points_of(learned, found, [label] if never_pair is None else [label, never_pair])
-        with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
-            learned.calibrate_threshold(X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None)
+        bar = scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs))
+        with parallel_jobs(learned, n_jobs), bar, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "same pairs score")  # said below
+            learned.calibrate_threshold(
+                X, y, max_fpr=max_fpr, confidence=confidence, never_pair=apart, n_pairs=n_pairs or None, strict=strict
+            )
         learned.save(target)
+    check = learned.held_out_check_
+    if check.suspicious:
+        say(f"Warning: {check}.")
     report = learned.threshold_report_.to_dict()
     result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report}
+    result |= {"looks_like_training_data": check.suspicious, "held_out_check": str(check)}
     show_json(result) if as_json else show(_lines(result))
 
 
@@ -73,6 +85,7 @@ def _lines(result: dict[str, Any]) -> Any:
         f"FPR <= {result['max_fpr']:g} with {100 * result['confidence']:g} % confidence, for new values of {result['label']}, "
         "if none of these rows was used to fit the model",
     )
+    rows.add_row("WARNING" if result["looks_like_training_data"] else "new data?", result["held_out_check"])
     rows.add_row("upper bound on the FPR", f"{result['fpr_bound']:.3g}")
     rows.add_row("FPR here", f"{result['fpr']:.3g}")
     rows.add_row("TPR here", f"{result['tpr']:.3g}")
