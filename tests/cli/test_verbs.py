@@ -307,6 +307,28 @@ def test_calibrate_writes_what_the_estimator_finds(folder, model):
     assert "FPR <= 0.1 per pair of identities with 95 % confidence if people differ" in " ".join(again.stdout.split())
 
 
+@pytest.mark.slow
+def test_calibrating_on_the_training_table_warns_and_is_refused_if_strict(folder, tmp_path):
+    file = tmp_path / "m.simtree"
+    run("fit", folder / "train.csv", *FIT[:-1], 30, "-o", file)
+    before = file.read_bytes()
+    refused = run("calibrate", file, folder / "train.csv", *LABEL, "--max-fpr", 0.2, "--strict", code=1)
+    assert "strict=True: same pairs score" in refused.stderr
+    assert file.read_bytes() == before
+    warned = run("calibrate", file, folder / "train.csv", *LABEL, "--max-fpr", 0.2)
+    assert warned.stderr.startswith("Warning: same pairs score")
+    assert "WARNING" in warned.stdout
+    assert file.read_bytes() != before
+    fine = run("calibrate", file, folder / "test.csv", *LABEL, "--max-fpr", 0.2, "--strict", "--json")
+    assert json.loads(fine.stdout)["looks_like_training_data"] is False
+    assert fine.stderr == ""
+
+
+def test_calibrate_says_if_it_cannot_tell_training_data(folder, model):
+    done = run("calibrate", model, folder / "test.csv", *CALIBRATE, "--strict")
+    assert "it cannot be checked whether these data were used in fit" in done.stdout
+
+
 def test_calibrate_to_another_file(folder, model):
     before, out = model.read_bytes(), model.with_name("other.simtree")
     done = run("calibrate", model, folder / "tune.csv", *CALIBRATE, "--n-pairs", 5000, "-o", out)

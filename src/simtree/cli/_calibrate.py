@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from simtree.cli._common import (
     NeverPair,
     check_writable,
     friendly_errors,
+    say,
     scoring_bar,
     show,
     show_json,
@@ -70,13 +72,15 @@ def calibrate(
     ] = None,
     never_pair: NeverPair = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
+    strict: Annotated[bool, typer.Option("--strict", help="Write nothing if DATA looks like the training data.")] = False,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
     """Choose a threshold whose false positive rate on unseen identities is at most a target, with 95 % confidence.
 
     Takes data that `simtree fit` has not seen, and writes the threshold into the model file. If there are too few identities
-    for the target, or these are too unequal, nothing is written, and the message says how many are needed.
+    for the target, or these are too unequal, nothing is written, and the message says how many are needed. Data that look like
+    the training data get a warning, as far as the model can tell.
     """
     target = model if out is None else out
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
@@ -89,7 +93,9 @@ def calibrate(
             for column, option in ((sessions, "--sessions"), (by, "--by"))
         )
         X = samples_of(learned, found, [column for column in (label, never_pair, sessions, by) if column is not None])
-        with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs)):
+        bar = scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs))
+        with parallel_jobs(learned, n_jobs), bar, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "same pairs score")  # said below
             learned.calibrate_threshold(
                 X,
                 y,
@@ -100,11 +106,18 @@ def calibrate(
                 by=subgroups,
                 never_pair=apart,
                 n_pairs=n_pairs or None,
+                strict=strict,
             )
         learned.save(target)
-    report = learned.threshold_report_
+    check, report = learned.held_out_check_, learned.threshold_report_
+    if check.suspicious:
+        say(f"Warning: {check}.")
     result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report.to_dict()}
-    result["promise"] = report.promise
+    result |= {
+        "promise": report.promise,
+        "looks_like_training_data": check.suspicious,
+        "held_out_check": str(check),
+    }
     show_json(result) if as_json else show(_lines(result))
 
 
@@ -114,6 +127,7 @@ def _lines(result: dict[str, Any]) -> Any:
         "promise",
         f"{result['promise']}. For new values of {result['label']}, if none of these rows was used to fit the model",
     )
+    rows.add_row("WARNING" if result["looks_like_training_data"] else "new data?", result["held_out_check"])
     if result["subgroup"] is not None:
         rows.add_row("strictest subgroup", result["subgroup"])
     rows.add_row("FPR here", f"{result['fpr']:.3g}")

@@ -247,7 +247,7 @@ def regular_criterion(inequality: Inequality, target: float, n_units: Sequence[i
     fewest = min(n_units)
 
     def share(q: float, n: float) -> float:
-        return min(q**MARGIN, -n / (ENOUGH_PEOPLE * math.log(inequality.alpha)))
+        return float(min(q**MARGIN, -n / (ENOUGH_PEOPLE * math.log(inequality.alpha))))
 
     def supported(rate: float, n: float) -> bool:
         expected = n_identity_pairs * rate

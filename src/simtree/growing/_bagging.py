@@ -52,8 +52,8 @@ class TreeTask:
 
         The bag does not depend on ``hard``, so that `in_bag` can reproduce it.
         """
-        rng = self._rng()
-        bagged, inside = self._draw_bag(source, rng)
+        rng = tree_rng(self.entropy, self.number)
+        bagged, inside = draw_bag(source, self.units, self.n_drawn, rng)
         if hard is None or inside is None:
             return self.params.grow(samples, self.params.sample(bagged, rng), rng)
         pairs = hard.restrict(inside)
@@ -66,26 +66,30 @@ class TreeTask:
 
     def in_bag(self, source: PairSource) -> NDArray[np.bool_]:
         """Return a mask of the samples that the tree may have seen, reproduced from its random seed."""
-        _, inside = self._draw_bag(source, self._rng())
+        _, inside = draw_bag(source, self.units, self.n_drawn, tree_rng(self.entropy, self.number))
         assert inside is not None
         return inside
 
-    def _rng(self) -> np.random.Generator:
-        """Return the random generator of the tree, independent of the order in which trees are grown."""
-        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(self.number,)))
 
-    def _draw_bag(self, source: PairSource, rng: np.random.Generator) -> tuple[PairSource, NDArray[np.bool_] | None]:
-        """Return the pairs of the bag, and a mask of the samples in the bag (None if not known)."""
-        if self.n_drawn is None:
-            return source, None if self.units is None else np.ones(len(self.units), dtype=np.bool_)
-        for _ in range(MAX_DRAWS):
-            bagged, inside = source.draw_bag(self.units, self.n_drawn, rng)
-            if bagged is not None:
-                return bagged, inside
-        raise ValueError(
-            f"max_samples: none of {MAX_DRAWS} bags of {self.n_drawn} draws has both same and different pairs; "
-            "increase max_samples, or set bootstrap=False."
-        )
+def tree_rng(entropy: tuple[int, ...], number: int) -> np.random.Generator:
+    """Return the random generator of a tree of a forest, independent of the order in which trees are grown."""
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(number,)))
+
+
+def draw_bag(
+    source: PairSource, units: NDArray[np.int64] | None, n_drawn: int | None, rng: np.random.Generator
+) -> tuple[PairSource, NDArray[np.bool_] | None]:
+    """Return the pairs of a bag, and a mask of the samples in the bag (None if not known)."""
+    if n_drawn is None:
+        return source, None if units is None else np.ones(len(units), dtype=np.bool_)
+    for _ in range(MAX_DRAWS):
+        bagged, inside = source.draw_bag(units, n_drawn, rng)
+        if bagged is not None:
+            return bagged, inside
+    raise ValueError(
+        f"max_samples: none of {MAX_DRAWS} bags of {n_drawn} draws has both same and different pairs; "
+        "increase max_samples, or set bootstrap=False."
+    )
 
 
 def out_of_bag_values(

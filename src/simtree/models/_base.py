@@ -241,7 +241,7 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
     def _rollback_on_error(self) -> Iterator[None]:
         """Restore the estimator if its fit fails or is interrupted."""
         before = dict(vars(self))
-        for name in ("threshold_report_", "calibration_"):  # results that belong to the previous fit
+        for name in ("threshold_report_", "held_out_check_", "calibration_"):  # results that belong to the previous fit
             self.__dict__.pop(name, None)
         try:
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from simtree._utils.validation import check_real
 from simtree.evaluation._calibration import Calibration, fit_calibration
 from simtree.evaluation._counting import MAX_COMPARISONS
 from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold_by
+from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
@@ -33,6 +35,7 @@ class DecisionMixin:
 
     threshold_: float
     threshold_report_: ThresholdReport
+    held_out_check_: HeldOutCheck
     pair_score: Callable[..., NDArray[np.float64]]
     _prepare: Callable[[NDArray[Any]], NDArray[Any]]
     _scorer: Callable[[NDArray[Any]], Callable[[Any, Any], NDArray[np.float64]]]
@@ -71,7 +74,8 @@ class DecisionMixin:
         """
         check_is_fitted(self)
         self.threshold_ = check_real("threshold", threshold, -np.inf, np.inf)
-        self.__dict__.pop("threshold_report_", None)
+        for name in ("threshold_report_", "held_out_check_"):
+            self.__dict__.pop(name, None)
         return self
 
     def calibrate_threshold(
@@ -93,6 +97,7 @@ class DecisionMixin:
         identities: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
         n_pairs: int | None = MAX_COMPARISONS,
+        strict: bool = False,
     ) -> Self:
         """Choose ``threshold_`` on held-out data, by default such that the FPR is at most ``max_fpr`` with confidence.
 
@@ -141,11 +146,15 @@ class DecisionMixin:
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         n_pairs : int or None, default=5_000_000
             Maximum number of pairs; if there are more, this many are sampled. None uses all pairs.
+        strict : bool, default=False
+            Whether to raise an error, instead of a warning, if same pairs score so far above those that a forest with
+            ``oob_score=True`` had not seen that these data look like its training data. Other models cannot tell.
 
         Returns
         -------
         self
-            The estimator, with the guarantee and the data it is based on in ``threshold_report_``.
+            The estimator, with the guarantee and the data it is based on in ``threshold_report_``, and in
+            ``held_out_check_`` whether these data look like training data.
 
         Examples
         --------
@@ -159,23 +168,20 @@ class DecisionMixin:
         FPR <= 0.05 per pair of identities with 95 % confidence if people differ regularly; without that assumption <= 0.12
         """
         goal = Goal(strategy, max_fpr, confidence, min_rate, beta, assume, weighting, max_samples)
-        score, source, units = self._comparisons(X, y, pairs, identities, never_pair)
+        prepared, source, units = self._compared(X, y, pairs, identities, never_pair)
         if goal.guarantee is not None and source.labels is None and identities is None:
             raise ValueError(
                 "max_fpr cannot be guaranteed for pairs of unknown identities, which may share some; give identities=, or "
                 "confidence=None for the FPR on these pairs alone."
             )
         in_sessions = None if sessions is None else encode_groups(sessions, len(units), "sessions")
-        report = choose_threshold_by(
-            score,
-            source,
-            units,
-            goal,
-            sessions=in_sessions,
-            by=by,
-            n_pairs=n_pairs,
-        )
-        self.threshold_, self.threshold_report_ = report.threshold, report
+        check = self._check_held_out(prepared, source, units)
+        if check.suspicious and strict:
+            raise ValueError(f"strict=True: {check}; give data that were not used in fit.")
+        report = choose_threshold_by(self._scorer(prepared), source, units, goal, sessions=in_sessions, by=by, n_pairs=n_pairs)
+        self.threshold_, self.threshold_report_, self.held_out_check_ = report.threshold, report, check
+        if check.suspicious:
+            warnings.warn(f"{check}.", UserWarning, stacklevel=2)
         return self
 
     def calibrate_probability(
@@ -246,10 +252,26 @@ class DecisionMixin:
         never_pair: ArrayLike | None,
     ) -> tuple[Callable[[Any, Any], NDArray[np.float64]], PairSource, NDArray[np.int64]]:
         """Return a function that scores pairs of rows, the source of pairs, and the identity of each row."""
+        prepared, source, units = self._compared(X, y, pairs, identities, never_pair)
+        return self._scorer(prepared), source, units
+
+    def _compared(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        identities: ArrayLike | None,
+        never_pair: ArrayLike | None,
+    ) -> tuple[NDArray[Any], PairSource, NDArray[np.int64]]:
+        """Return the prepared samples, the source of pairs, and the identity of each row."""
         check_is_fitted(self)
         samples, source = check_training(self, X, y, pairs, never_pair, reset=False)
         if source.labels is not None:
             units = source.labels
         else:
             units = np.arange(len(samples)) if identities is None else encode_groups(identities, len(samples), "identities")
-        return self._scorer(self._prepare(samples)), source, units
+        return self._prepare(samples), source, units
+
+    def _check_held_out(self, prepared: NDArray[Any], source: PairSource, identities: NDArray[np.int64]) -> HeldOutCheck:
+        """Return whether data look like training data, as far as the model can tell."""
+        return HeldOutCheck(None)

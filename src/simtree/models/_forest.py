@@ -19,6 +19,7 @@ from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, roc_curve, youden_threshold
 from simtree.models._base import LeafValues
+from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table, check_held_out, summarise_out_of_bag
 from simtree.models._tree import TreeLearner
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import RANDOM
@@ -129,6 +130,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     trees_: list[RankTree]
     refilled_: bool
+    _oob_same: OutOfBagScores | None
     _entropy: tuple[int, ...]
 
     def __init__(
@@ -293,6 +295,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             "entropy": self._entropy,
             "training_roc": self._training_roc._get_state(),
             "oob_roc": self.oob_roc_._get_state() if hasattr(self, "oob_roc_") else None,
+            **({} if self._oob_same is None else {"oob_same": self._oob_same._get_state()}),
         }
 
     def _set_fitted_state(self, fields: Fields) -> None:
@@ -306,6 +309,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         if fields.has("oob_roc"):
             self.oob_roc_ = Roc._from_state(fields.part("oob_roc"))
             self.oob_score_ = self.oob_roc_.auc()
+        self._oob_same = OutOfBagScores._from_state(fields.part("oob_same")) if fields.has("oob_same") else None
 
     def _summary(self) -> dict[str, Any]:
         names = self._names(None)
@@ -429,7 +433,21 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         if self.oob_score:
             self.oob_roc_ = self._out_of_bag_roc(samples, source, tasks)
             self.oob_score_ = self.oob_roc_.auc()
+        self._oob_same = self._summarise_out_of_bag(samples, source, tasks) if self.oob_score else None
         self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
+
+    def _summarise_out_of_bag(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> OutOfBagScores | None:
+        bags, units = [task.in_bag(source) for task in tasks], tasks[0].units
+        assert units is not None  # oob_score=True requires them
+        return summarise_out_of_bag(self.trees_, self._cell_values(), bags, samples, source, units)
+
+    def _check_held_out(self, prepared: NDArray[Any], source: PairSource, identities: NDArray[np.int64]) -> HeldOutCheck:
+        bags = None
+        if self.bootstrap and source.labels is not None:
+            units = source.labels if self.bag == "classes" else np.arange(len(prepared))
+            n_drawn = n_to_draw("max_samples", self.max_samples, 1 + int(units.max()))
+            bags = bags_of_table(source, units, n_drawn, self._entropy, len(self.trees_))
+        return check_held_out(self.trees_, self._cell_values(), self._oob_same, bags, prepared, source, identities)
 
     def _out_of_bag_roc(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> Roc:
         """Return the ROC curve of pairs scored by the trees for which they are out of bag."""

@@ -26,6 +26,7 @@ from simtree.io._registry import (
     parameters_state,
     plain_parameters,
 )
+from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._coordinates import MAX_FEATURES
 
 
@@ -36,6 +37,7 @@ class PersistenceMixin:
     feature_names_in_: NDArray[Any]
     threshold_: float
     threshold_report_: ThresholdReport
+    held_out_check_: HeldOutCheck
     calibration_: Calibration
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -116,6 +118,8 @@ class PersistenceMixin:
             model.threshold_report_ = ThresholdReport._from_state(fields.part("threshold_report"))
             if model.threshold_report_.threshold != model.threshold_:
                 raise fields.fail("threshold", "must equal the threshold of its report")
+        if fields.has("held_out_check"):
+            model.held_out_check_ = HeldOutCheck._from_state(fields.part("held_out_check"))
         if fields.has("calibration"):
             model.calibration_ = Calibration._from_state(fields.part("calibration"))
         return model
@@ -128,6 +132,8 @@ class PersistenceMixin:
             "feature_names_in": None if names is None else [str(name) for name in names],
             "threshold": float(self.threshold_),
             "threshold_report": self.threshold_report_.to_dict() if hasattr(self, "threshold_report_") else None,
+            # Written only if there is one, as files of before have none.
+            **({"held_out_check": self.held_out_check_._get_state()} if hasattr(self, "held_out_check_") else {}),
         }
 
     @classmethod
