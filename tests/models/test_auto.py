@@ -106,7 +106,8 @@ def test_scores_are_those_of_the_best_estimator(digits, chosen):
 
 def test_rate_is_the_smallest_that_the_data_allow(round_people):
     X, y = round_people
-    chosen = AutoSimilarity(target_fpr=1e-6, time_budget=0.0, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"target_fpr=1e-06 cannot be measured: .* 2,808 different pairs, .* fpr_=0.011"):
+        chosen = AutoSimilarity(target_fpr=1e-6, time_budget=0.0, random_state=0).fit(X, y)
     # The smallest fold has 13 people with 6 points each: 78 * 77 / 2 - 13 * 15 = 2808 different pairs.
     assert chosen.fpr_ == 30 / 2808
 
@@ -140,6 +141,15 @@ def test_pairs_and_too_few_classes_are_rejected():
         AutoSimilarity().fit(np.zeros((4, 2, 3)), [1, 0, 1, 0])
     with pytest.raises(ValueError, match="open_set=True leaves out entire classes"):
         AutoSimilarity(open_set=True).fit(np.arange(12.0)[:, None], np.arange(12) % 3)
+
+
+def test_too_few_pairs_to_compare_candidates_are_rejected():
+    """It was "fpr must lie in [0, 1], got 5.0", which nobody gave."""
+    X, y = np.arange(12.0)[:, None], np.arange(12) // 2
+    with pytest.raises(
+        ValueError, match=r"y leaves \d+ different pairs in a fold, but more than 30 are needed; give more classes"
+    ):
+        AutoSimilarity(random_state=0).fit(X, y)
 
 
 def test_never_pair_is_respected_everywhere(round_people, monkeypatch):

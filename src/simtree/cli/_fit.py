@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs
+from simtree.cli._models import OPTIMISTIC, labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
@@ -130,8 +131,12 @@ def fit(
         expected = expected_seconds(learner, X, y, apart)
         say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
         start = time.perf_counter()
-        learner.fit(X, y, never_pair=apart)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            learner.fit(X, y, never_pair=apart)
         seconds = time.perf_counter() - start
+        for warning in told:
+            say(f"Warning: {warning.message}")
         learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
         learner.save(out)
     result = {
@@ -146,6 +151,8 @@ def fit(
         "n_pairs": pairs.n_pairs,
         "seed": seed,
         "chosen": getattr(learner, "best_name_", None),
+        "tpr": float(learner.results_["tpr"][0]) if model is Kind.auto else None,
+        "fpr": learner.fpr_ if model is Kind.auto else None,
         "left_out": {True: "classes", False: "rows", None: None}[getattr(learner, "open_set_", None)],
         "n_cells": int(np.count_nonzero(learner.tree_.cells.inside < 0)) if model is Kind.tree else None,
         "training_auc": float(learner.auc_) if model is Kind.tree else None,
@@ -191,9 +198,10 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
     if result["chosen"]:
         unit = f"values of {result['label']}" if result["left_out"] == "classes" else "rows"
         rows.add_row("chosen", f"{result['chosen']}, cross-validated on {unit} left out")
+        rows.add_row("TPR of the chosen", f"{result['tpr']:.3f} at FPR {result['fpr']:.2g}; {OPTIMISTIC}")
     if result["oob_auc"] is not None:
         unit = result["label"] if result["oob_unit"] == "classes" else "row"
-        judged = f"each pair scored by the trees that saw neither {unit}"
+        judged = f"each pair scored by trees that saw neither {unit}"
         rows.add_row("out-of-bag AUC", f"{result['oob_auc']:.3f}, {judged}")
     elif result["class"] == "SimilarityForest":
         rows.add_row("out-of-bag AUC", "none: too few trees or rows")

@@ -10,7 +10,7 @@ import typer
 
 from simtree._utils.validation import count
 from simtree.cli._common import Json, Model, file_size, friendly_errors, show, show_json, table
-from simtree.cli._models import load_model
+from simtree.cli._models import OPTIMISTIC, load_model
 from simtree.evaluation._thresholds import ThresholdReport
 
 
@@ -45,6 +45,8 @@ def describe(learned: Any) -> dict[str, Any]:
     return {
         "class": type(learned).__name__,
         "chosen": getattr(learned, "best_name_", None),
+        "tpr": float(learned.results_["tpr"][0]) if hasattr(learned, "results_") else None,
+        "fpr": getattr(learned, "fpr_", None),
         "parameters": _changed(inner),
         "n_features": int(learned.n_features_in_),
         "features": None if names is None else [str(name) for name in names],
@@ -88,6 +90,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     rows = table(f"{described['model']}: {described['class']}, {file_size(described['bytes'])}", "property", "value")
     if described["chosen"]:
         rows.add_row("chosen", described["chosen"])
+        rows.add_row("TPR of the chosen", f"{described['tpr']:.3f} at FPR {described['fpr']:.2g}; {OPTIMISTIC}")
     if described["n_trees"]:
         rows.add_row("trees", f"{described['n_trees']:,}, with {count(described['n_cells'], 'terminal cell')}")
         rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")

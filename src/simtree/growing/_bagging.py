@@ -1,4 +1,4 @@
-"""Bagging: the samples that each tree of a forest sees, and out-of-bag values of pairs.
+"""Bagging: the samples that each tree of a forest sees, and out-of-bag scores of pairs.
 
 A bag is a set of distinct *units*: samples, all samples of a label, or the user's ``groups``. A pair is out of bag for a tree
 if neither of its units is in the bag. Leaving out pairs alone would not be enough, because two pairs may share a sample.
@@ -6,6 +6,7 @@ if neither of its units is in the bag. Leaving out pairs alone would not be enou
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,8 +55,9 @@ class TreeTask:
         """
         rng = tree_rng(self.entropy, self.number)
         bagged, inside = draw_bag(source, self.units, self.n_drawn, rng)
-        if hard is None or inside is None:
+        if hard is None:
             return self.params.grow(samples, self.params.sample(bagged, rng), rng)
+        assert inside is not None
         pairs = hard.restrict(inside)
         if pairs is None:
             raise ValueError(
@@ -106,3 +108,92 @@ def out_of_bag_values(
         tree.add_values(pairs.take(outside), of_cells, part)
         row[outside] = part
     return found
+
+
+def fingerprint(samples: NDArray[Any], source: PairSource, units: NDArray[np.int64] | None, n_drawn: int | None) -> str:
+    """Return a hash of all that bags and out-of-bag pairs depend on, except the random seed.
+
+    Bags are reproduced from the seed, so they are those of the existing trees only if this has not changed.
+    """
+    digest = hashlib.blake2b(str(n_drawn).encode(), digest_size=16)
+    for array in (samples, units, *source.content()):
+        digest.update(b"none" if array is None else f"{array.dtype.str}{array.shape}".encode())
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def equally_out_of_bag(index: IndexPairs, stages: Sequence[Sequence[NDArray[np.bool_]]]) -> tuple[IndexPairs, int]:
+    """Return the pairs that are out of bag for enough trees, and that number of trees.
+
+    A pair of one class is out of bag for more trees than a pair of two classes, and the more trees, the narrower the
+    distribution of scores. So all pairs must be scored by the same number of trees; it is one that at least half of the same
+    and half of the different pairs reach.
+
+    Parameters
+    ----------
+    index : IndexPairs
+        Pairs of samples, both same and different.
+    stages : sequence of sequences of ndarrays
+        For each stage of the forest, the bags of its trees, as masks of the samples.
+
+    Returns
+    -------
+    index : IndexPairs
+        The pairs that are out of bag for at least ``n_used`` trees of each stage.
+    n_used : int
+        Number of trees per stage, at least 1.
+    """
+    counts = np.full(len(index), np.iinfo(np.int64).max)
+    for bags in stages:
+        n_outside = np.zeros(len(index), dtype=np.int64)
+        for inside in bags:
+            n_outside += ~inside[index.first] & ~inside[index.second]
+        counts = np.minimum(counts, n_outside)
+    n_used = max(1, int(min(np.median(counts[index.same]), np.median(counts[~index.same]))))
+    return index.take(counts >= n_used), n_used
+
+
+def first_out_of_bag(by_tree: NDArray[np.float64], n_trees: int) -> NDArray[np.float64]:
+    """Return the values of the first ``n_trees`` trees that have one for each pair, of shape ``(n_trees, n_pairs)``.
+
+    ``by_tree`` is that of `out_of_bag_values`, each of its columns with at least ``n_trees`` numbers.
+    """
+    order = np.argsort(np.isnan(by_tree), axis=0, kind="stable")[:n_trees]
+    return np.take_along_axis(by_tree, order, axis=0)
+
+
+def extrapolate_scores(
+    scores: NDArray[np.float64], halves: NDArray[np.float64], n_used: int, n_trees: int
+) -> NDArray[np.float64]:
+    """Return the distribution of scores as it would be with ``n_trees`` trees, from scores by ``n_used`` trees.
+
+    The fewer trees, the wider the distribution. To first order its quantiles are linear in the inverse of the number of trees,
+    so they are extrapolated from those of all and of half of the trees that were used.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_pairs,)
+        Scores of pairs of one kind, by ``n_used`` trees each.
+    halves : ndarray of shape (2, n_pairs)
+        Their scores by each half of these trees, ``n_used // 2`` trees each.
+    n_used, n_trees : int
+        Numbers of trees.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        Scores in increasing order.
+
+    Examples
+    --------
+    >>> extrapolate_scores(np.array([-2.0, 2.0]), np.array([[-3.0, 3.0], [3.0, -3.0]]), n_used=10, n_trees=10**9).round(6)
+    array([-1.,  1.])
+    """
+    found = np.sort(scores)
+    n_half = n_used // 2
+    if n_half == 0 or n_trees <= n_used:
+        return found
+    share = (1.0 / n_used - 1.0 / n_trees) / (1.0 / n_half - 1.0 / n_used)
+    found += share * (found - np.sort(halves, axis=1).mean(axis=0))
+    return np.maximum.accumulate(found)

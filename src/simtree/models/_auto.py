@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
-from simtree._utils.validation import check_integer, check_n_jobs, check_real
+from simtree._utils.validation import check_integer, check_n_jobs, check_real, count
 from simtree.growing._cross_validation import fold_numbers
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
@@ -57,7 +58,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     ----------
     target_fpr : float, default=1e-3
         False positive rate at which candidates are compared. If there are too few pairs to measure it, the smallest
-        measurable rate is used.
+        measurable rate is used, ``fpr_``, with a warning.
     time_budget : float or None, default=None
         Time in seconds after which no further candidate is tried, not including the final fit. With a budget the choice
         depends on the speed of the machine.
@@ -75,7 +76,8 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     ----------
     results_ : dict of ndarrays
         Results of all candidates, best first: ``name``, ``tpr`` and ``tpr_spread`` (mean and standard deviation over folds),
-        ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table.
+        ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table. The first row is the maximum
+        over all candidates, chosen on these same folds, and therefore optimistic: use held-out data to estimate performance.
     best_name_ : str
         Name of the best candidate.
     best_estimator_ : SimilarityForest, VotingSimilarity, GaussianSimilarity or DistanceSimilarity
@@ -83,7 +85,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     open_set_ : bool
         Whether entire classes were left out in cross-validation.
     fpr_ : float
-        False positive rate at which candidates were compared.
+        False positive rate at which candidates were compared: ``target_fpr``, or a larger rate if there are too few pairs.
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it is that of ``best_estimator_``; choose it on
         held-out data with `calibrate_threshold`.
@@ -181,7 +183,19 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
 
         list(reported(tried(), self, n_steps=len(names), what="comparing candidates", verbose=self.verbose))
         fewest = min(n_different for fold in found.values() for _, n_different, _ in fold)
+        if fewest <= MIN_DIFFERENT:
+            raise ValueError(
+                f"y leaves {count(fewest, 'different pair')} in a fold, but more than {MIN_DIFFERENT} are needed; "
+                "give more classes or more samples per class, or fit a single model, such as GaussianSimilarity."
+            )
         self.fpr_ = max(self.target_fpr, MIN_DIFFERENT / fewest)
+        if self.fpr_ > self.target_fpr:
+            warnings.warn(
+                f"target_fpr={self.target_fpr:g} cannot be measured: a fold has only {count(fewest, 'different pair')}, and "
+                f"candidates are compared at fpr_={self.fpr_:.2g}; give more identities or samples, or a larger target_fpr.",
+                UserWarning,
+                stacklevel=4,
+            )
         rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
         # A stable sort: among ties the simpler candidate, which comes first.
         order = sorted(found, key=lambda name: -float(np.mean(rates[name])))

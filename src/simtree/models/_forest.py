@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
@@ -13,18 +14,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree._utils.threads import in_threads
 from simtree._utils.validation import check_choice, check_integer, n_to_draw
-from simtree.growing._bagging import TreeTask, out_of_bag_values
+from simtree.growing._bagging import (
+    TreeTask,
+    equally_out_of_bag,
+    extrapolate_scores,
+    fingerprint,
+    first_out_of_bag,
+    out_of_bag_values,
+)
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
-from simtree.metrics import Roc, roc_curve, youden_threshold
+from simtree.metrics import Roc, partial_auc, roc_curve, youden_threshold
 from simtree.models._base import LeafValues
 from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table, check_held_out, summarise_out_of_bag
 from simtree.models._tree import TreeLearner
-from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._directions import RANDOM
+from simtree.pairs._coordinates import OBLIQUE, SamplePairs
+from simtree.pairs._directions import DISCRIMINANT, RANDOM
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.representation._applied import depends_on_labels
 from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._rank_tree import RankTree
@@ -34,6 +44,8 @@ SMALL_BLOCK = 4096
 # Number of pairs of the training ROC curve and of the out-of-bag ROC curve.
 TRAINING_SAMPLE = 20_000
 OOB_PAIRS = 200_000
+# With fewer trees per pair than this, out-of-bag figures are too low to be of use (benchmarks/bench_out_of_bag.py).
+MIN_OOB_TREES = 5
 # More random seeds in a model file are treated as corruption.
 MAX_SEEDS = 1 << 4
 
@@ -66,7 +78,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         What is drawn: samples, or entire classes. Out-of-bag estimates of ``"samples"`` hold for new samples of known classes
         (closed set), those of ``"classes"`` for unseen identities (open set).
     oob_score : bool, default=False
-        Whether to compute out-of-bag scores: pairs are scored by the trees that saw neither of their samples (or classes).
+        Whether to compute out-of-bag scores: pairs are scored by trees that saw neither of their samples (or classes), all of
+        them by the same number of trees. With fewer than about 40 trees a warning says that these are too few. Not available
+        if a ``representation`` depends on labels, or with discriminant ``directions``: they are fitted once on all samples.
     representation, coordinates, directions, n_directions : see `SimilarityTree`
         Representation of the samples, and coordinates of their pairs.
     n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
@@ -75,8 +89,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         Stopping rules.
     refill : bool, default=False
         Whether to grow the second half of the trees on newly sampled pairs that are hard for the first half: those with
-        scores in the range of the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum of the
-        averages of both halves. Requires labelled samples and ``aggregation="llr"``.
+        out-of-bag scores in the range of the highest ``focus_fpr`` (0.05 if None) of different pairs. The score is then the sum
+        of the averages of both halves. If this sum has a lower AUC on out-of-bag pairs than the first half, or a lower partial
+        AUC up to ``focus_fpr``, the second half is dropped with a warning. Requires labelled samples, ``bootstrap=True`` and
+        ``aggregation="llr"``.
     refill_budget : int or None, default=None
         Number of pairs scored to find hard ones; None is 20 times ``n_pairs``.
     max_features, max_bins, preprocessor : see `SimilarityTree`
@@ -86,7 +102,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     random_state : int, RandomState or None, default=None
         Random seed for bootstrap samples, pairs and features.
     warm_start : bool, default=False
-        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``.
+        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``. The data must be the
+        same, which is checked by a hash: otherwise out-of-bag figures would be false.
     verbose : int, default=0
         Set to 1 to show progress.
 
@@ -97,9 +114,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     max_depth_ : int
         Maximum depth as an integer.
     refilled_ : bool
-        Whether the second half of the trees was grown on hard pairs.
+        Whether the second half of the trees was grown on hard pairs, and kept.
     oob_score_, oob_roc_ : float and Roc
-        AUC and ROC curve of out-of-bag scores, if ``oob_score=True``.
+        AUC and ROC curve of out-of-bag scores, extrapolated to the number of trees of the forest, if ``oob_score=True``.
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on out-of-bag pairs, or on
         a subsample of the training pairs if ``oob_score=False``; choose it on held-out data with `calibrate_threshold`.
@@ -132,6 +149,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     refilled_: bool
     _oob_same: OutOfBagScores | None
     _entropy: tuple[int, ...]
+    _fingerprint: str | None
 
     def __init__(
         self,
@@ -242,9 +260,17 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 raise ValueError(
                     "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
                 )
+            seen = fingerprint(samples, source, units, n_drawn)
+            if trees and seen != self._fingerprint:
+                raise ValueError(
+                    "warm_start=True requires the samples, labels and bags (bag, bootstrap, max_samples, groups) of the "
+                    "existing trees, because out-of-bag pairs are found from them; set warm_start=False to fit other data."
+                )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
-            samples = self._fit_representation(samples, source)
+            represented = self._fit_representation(samples, source)
+            self._check_out_of_bag(samples, represented)
+            samples = represented
             rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
             params = self._growth_params(samples, source, rng, trees[0].pair_map.directions if trees else None)
             samples = params.pair_map.extend(samples)
@@ -252,9 +278,12 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             grown = self._grow(tasks[len(trees) :], samples, source)
             trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
             self.trees_ = trees
+            self._fingerprint = seen
             self.refilled_ = self.refill
             self.max_depth_ = params.max_depth
-            self._evaluate(samples, source, tasks)
+            if self.refill:
+                self._drop_second_half(samples, source, tasks)
+            self._evaluate(samples, source, tasks[: len(self.trees_)])
         return self
 
     @property
@@ -293,6 +322,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             **self._get_trees_state(),
             "refilled": self.refilled_,
             "entropy": self._entropy,
+            "fingerprint": self._fingerprint,
             "training_roc": self._training_roc._get_state(),
             "oob_roc": self.oob_roc_._get_state() if hasattr(self, "oob_roc_") else None,
             **({} if self._oob_same is None else {"oob_same": self._oob_same._get_state()}),
@@ -305,6 +335,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         if not all(type(number) is int and 0 <= number < 1 << 32 for number in entropy):
             raise fields.fail("entropy", "must be integers")
         self._entropy = tuple(entropy)
+        self._fingerprint = fields.string("fingerprint") if fields.has("fingerprint") else None
         self._training_roc = Roc._from_state(fields.part("training_roc"))
         if fields.has("oob_roc"):
             self.oob_roc_ = Roc._from_state(fields.part("oob_roc"))
@@ -335,32 +366,60 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             first.append(tree)
             yield tree
         if self.refill:
-            hard = self._hard_pairs(first, samples, source, tasks[0])
+            hard = self._hard_pairs(first, samples, source, tasks[:n_first])
             yield from parallel(delayed(task.grow)(samples, source, hard) for task in tasks[n_first:])
 
-    def _hard_pairs(self, trees: list[RankTree], samples: NDArray[Any], source: PairSource, task: TreeTask) -> IndexPairs:
-        """Return newly sampled pairs that score as high, by some trees, as the most similar different pairs.
+    def _hard_pairs(
+        self, trees: list[RankTree], samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]
+    ) -> IndexPairs:
+        """Return newly sampled pairs that score as high out of bag as the most similar different pairs.
 
-        The other pairs are already classified well; among these, same and different pairs are about equally frequent.
+        The other pairs are already classified well; among these, same and different pairs are about equally frequent. Scored by
+        trees that saw them, all same pairs would be among these, however dissimilar, but only similar different pairs, and the
+        second half of the trees would learn that dissimilar pairs are same pairs.
         """
-        focus = 0.05 if self.focus_fpr is None else self.focus_fpr
         n_pairs = source.n_pairs if self.n_pairs is None else self.n_pairs
         budget = 20 * n_pairs if self.refill_budget is None else self.refill_budget
         rng = np.random.default_rng(np.random.SeedSequence(self._entropy))
+        focus = self._focus()
         candidates = source.sample(
-            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=task.params.same_weighting, shuffle=False
+            budget, rng, positive_fraction=focus / (focus + 0.5), same_weighting=self.same_weighting, shuffle=False
         )
-        values = [tree.llr for tree in trees]
-        pairs = SamplePairs(samples, samples, candidates.first, candidates.second)
-        scores = self._map_blocks(lambda rows: mean_values(trees, values, pairs.take(rows)), pairs.n_pairs)
-        lowest = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # saves a copy at the memory peak
-        hard = candidates.take(scores >= lowest)
-        if not hard.has_both_kinds:
+        bags = [task.in_bag(source) for task in tasks]
+        candidates, n_used = equally_out_of_bag(candidates, [bags])
+        if candidates.has_both_kinds:
+            values = [tree.llr for tree in trees]
+            scores, _ = self._out_of_bag_scores(samples, candidates, trees, values, bags, n_used)
+            lowest = np.quantile(scores[~candidates.same], 1.0 - focus)
+            candidates = candidates.take(scores >= lowest)
+        if not candidates.has_both_kinds:
             raise ValueError(
-                f"refill=True found only same or only different hard pairs among {len(candidates)} candidates; "
-                "increase refill_budget or focus_fpr."
+                f"refill=True found only same or only different hard pairs among {budget} candidates; "
+                "increase refill_budget, focus_fpr or n_estimators."
             )
-        return hard
+        return candidates
+
+    def _focus(self) -> float:
+        """Return the false positive rate below which pairs are hard."""
+        return 0.05 if self.focus_fpr is None else self.focus_fpr
+
+    def _drop_second_half(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> None:
+        """Drop the trees grown on hard pairs, with a warning, if they lower the out-of-bag AUC or partial AUC."""
+        index, scores, _, _ = self._out_of_bag(samples, source, tasks)
+        if not index.has_both_kinds or len(scores) < 2:
+            return
+        first, both = (roc_curve(found, index.same) for found in (scores[0], scores.sum(axis=0)))
+        focus = self._focus()
+        if both.auc() >= first.auc() and partial_auc(both, focus) >= partial_auc(first, focus):
+            return
+        self.trees_ = self.trees_[self._stages()[0]]
+        self.refilled_ = False
+        warnings.warn(
+            f"refill=True lowers the out-of-bag AUC ({first.auc():.3f} to {both.auc():.3f}) or the partial AUC up to FPR "
+            f"{focus:g}; the trees grown on hard pairs were dropped, which leaves {len(self.trees_)} trees: set refill=False.",
+            UserWarning,
+            stacklevel=4,
+        )
 
     def _stages(self) -> list[slice]:
         """Return the ranges of trees whose values are averaged; the averages are then added."""
@@ -402,11 +461,29 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 f"refill=True adds log-likelihood ratios, but aggregation={self.aggregation!r} uses ranks; "
                 "set aggregation='llr'."
             )
+        if self.refill and not self.bootstrap:
+            raise ValueError("refill=True finds hard pairs by trees that did not see them; set bootstrap=True.")
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score=True requires bootstrap samples; set bootstrap=True.")
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError(
                 f"max_samples={self.max_samples!r} requires bootstrap samples; set bootstrap=True, or max_samples=None."
+            )
+
+    def _check_out_of_bag(self, samples: NDArray[Any], represented: NDArray[Any]) -> None:
+        """Raise an error if out-of-bag scores are asked for, but something that all trees share was fitted with labels."""
+        if not self.oob_score:
+            return
+        kinds = self._coordinate_kinds()
+        shared = None
+        if depends_on_labels(self.representation, samples, represented):
+            shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
+        elif OBLIQUE in kinds and DISCRIMINANT in self.directions:
+            shared = f"directions={self.directions!r}"
+        if shared is not None:
+            raise ValueError(
+                f"oob_score=True: {shared} is fitted once on all samples, so that no pair is out of bag; "
+                "set oob_score=False, and use held-out data or cross-validation instead."
             )
 
     def _default_splitter(self) -> Splitter:
@@ -437,7 +514,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.threshold_ = youden_threshold(self.oob_roc_ if self.oob_score else self._training_roc)
 
     def _summarise_out_of_bag(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> OutOfBagScores | None:
-        bags, units = [task.in_bag(source) for task in tasks], tasks[0].units
+        bags, units = [task.in_bag(source) for task in tasks[: len(self.trees_)]], tasks[0].units
         assert units is not None  # oob_score=True requires them
         return summarise_out_of_bag(self.trees_, self._cell_values(), bags, samples, source, units)
 
@@ -450,26 +527,62 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         return check_held_out(self.trees_, self._cell_values(), self._oob_same, bags, prepared, source, identities)
 
     def _out_of_bag_roc(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> Roc:
-        """Return the ROC curve of pairs scored by the trees for which they are out of bag."""
-        rng = np.random.default_rng(1)
-        index = source.subsample(OOB_PAIRS, rng)
-        bags, values = [task.in_bag(source) for task in tasks], self._cell_values()
-        average = np.nanmedian if self.aggregation == "median_rank" else np.nanmean
-        stages = self._stages()
-        scores = np.full(len(index), np.nan)
-        for rows in iter_blocks(len(index)):
-            pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
-            by_tree = out_of_bag_values(self.trees_, values, bags, pairs)
-            parts = [by_tree[stage] for stage in stages]
-            left_out = np.flatnonzero(np.all([~np.isnan(part).all(axis=0) for part in parts], axis=0))
-            scores[rows.start + left_out] = np.sum([average(part[:, left_out], axis=0) for part in parts], axis=0)
-        known = ~np.isnan(scores)
-        if not 0 < np.count_nonzero(index.same[known]) < np.count_nonzero(known):
+        """Return the ROC curve of pairs scored by trees for which they are out of bag, extrapolated to all trees."""
+        index, scores, halves, n_used = self._out_of_bag(samples, source, tasks)
+        if not index.has_both_kinds:
             raise ValueError(
                 f"oob_score=True: with n_estimators={self.n_estimators} too few pairs are out of bag to have both same "
                 "and different ones; increase n_estimators, or decrease max_samples."
             )
-        return roc_curve(scores[known], index.same[known])
+        n_trees = min(len(self.trees_[stage]) for stage in self._stages())
+        if n_used < MIN_OOB_TREES:
+            warnings.warn(
+                f"n_estimators={self.n_estimators} is too few for oob_score=True: pairs are out of bag for {n_used} of the "
+                "trees, so that out-of-bag figures are low and depend on the number of trees; "
+                f"use at least {-(-len(tasks) * MIN_OOB_TREES // n_used)} trees.",
+                UserWarning,
+                stacklevel=4,
+            )
+        kinds = (index.same, ~index.same)
+        found = [extrapolate_scores(scores.sum(axis=0)[kind], halves[:, kind], n_used, n_trees) for kind in kinds]
+        return roc_curve(np.concatenate(found), np.repeat([True, False], [len(part) for part in found]))
+
+    def _out_of_bag(
+        self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]
+    ) -> tuple[IndexPairs, NDArray[np.float64], NDArray[np.float64], int]:
+        """Return out-of-bag pairs, their scores in each stage and in total by each half of the trees, and how many are used."""
+        bags, values = [task.in_bag(source) for task in tasks], self._cell_values()
+        stages = self._stages()
+        index = source.subsample(OOB_PAIRS, np.random.default_rng(1))
+        index, n_used = equally_out_of_bag(index, [bags[stage] for stage in stages])
+        found = [
+            self._out_of_bag_scores(samples, index, self.trees_[stage], values[stage], bags[stage], n_used) for stage in stages
+        ]
+        return index, np.array([scores for scores, _ in found]), np.sum([halves for _, halves in found], axis=0), n_used
+
+    def _out_of_bag_scores(
+        self,
+        samples: NDArray[Any],
+        index: IndexPairs,
+        trees: list[RankTree],
+        values: list[NDArray[np.float64]],
+        bags: list[NDArray[np.bool_]],
+        n_used: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the score of each pair by ``n_used`` trees for which it is out of bag, and by each half of these trees."""
+        average = np.median if self.aggregation == "median_rank" else np.mean
+        n_half = n_used // 2
+        scores, halves = np.empty(len(index)), np.zeros((2, len(index)))
+
+        def fill(rows: slice) -> None:
+            pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
+            used = first_out_of_bag(out_of_bag_values(trees, values, bags, pairs), n_used)
+            scores[rows] = average(used, axis=0)
+            for k in range(2 if n_half else 0):
+                halves[k, rows] = average(used[k : 2 * n_half : 2], axis=0)
+
+        in_threads(fill, list(iter_blocks(len(index))), self.n_jobs)
+        return scores, halves
 
 
 def iter_blocks(n: int) -> Iterator[slice]:

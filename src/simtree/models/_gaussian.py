@@ -98,11 +98,14 @@ class TwoCovarianceModel(NamedTuple):
         return filled_in_blocks(len(samples), len(self.ratios) + 1, fill, n_jobs)
 
 
-def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: float) -> TwoCovarianceModel:
+def fit_two_covariance(
+    samples: NDArray[Any], pairs: IndexPairs, shrinkage: float, *, by_occurrence: bool = False
+) -> TwoCovarianceModel:
     """Fit the two-covariance model to pairs: a sample is a Gaussian class centre plus a Gaussian deviation.
 
     Differences of same pairs have twice the within-class covariance, those of different pairs twice the sum of the
-    within-class and between-class covariances. Rows that occur in no pair are ignored.
+    within-class and between-class covariances. Rows that occur in no pair are ignored. ``by_occurrence`` counts a row in the
+    mean and in the reach as often as it occurs, as if each pair had rows of its own.
 
     Examples
     --------
@@ -116,8 +119,9 @@ def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: floa
     """
     used, numbers = occurring(samples, np.concatenate([pairs.first, pairs.second]))
     first, second = np.split(numbers, 2)
+    counts = np.bincount(numbers) if by_occurrence else np.ones(len(used), dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = used.mean(axis=0, dtype=np.float64)
+        mean = np.average(used, axis=0, weights=counts)
         centred = used - mean
         scale = np.abs(centred).max(axis=0)
     if not scale.max() <= MAX_DISTANCE:
@@ -141,7 +145,7 @@ def fit_two_covariance(samples: NDArray[Any], pairs: IndexPairs, shrinkage: floa
     matrix = np.ascontiguousarray(vectors / np.sqrt(1.0 + ratios) / scale[:, None])
     model = TwoCovarianceModel(mean, matrix, np.ascontiguousarray(ratios), MAX_DISTANCE)
     lengths = np.linalg.norm(model.project(used), axis=1)
-    return model._replace(reach=float(np.quantile(lengths, WITHIN_REACH)))
+    return model._replace(reach=float(np.quantile(np.repeat(lengths, counts), WITHIN_REACH)))
 
 
 def _shrunk(covariance: Matrix, shrinkage: float) -> Matrix:
@@ -241,7 +245,8 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
             samples, source = check_training(self, X, y, pairs, never_pair)
             represented = self._fit_representation(samples, source)
             index = source.sample(N_PAIRS, np.random.default_rng(0), shuffle=False)
-            self._set_model(fit_two_covariance(represented, index, float(self.shrinkage)))
+            given = source.labels is None
+            self._set_model(fit_two_covariance(represented, index, float(self.shrinkage), by_occurrence=given))
             self.threshold_ = youden_threshold(self._roc_of(self._model.sample_terms(represented, self.n_jobs), source))
         return self
 

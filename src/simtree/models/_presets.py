@@ -33,7 +33,7 @@ MAX_CLOSED_SET_LABELS = 10
 MIN_BAG_SAMPLES = 30
 N_TREES = 50
 # With fewer trees than this, a pair is out of the bags of so few of them that its score says little.
-MIN_OOB_TREES = N_TREES // 2
+MIN_OOB_TREES = N_TREES
 # Where there are this many pairs, a cell of fewer than MIN_PAIRS_SPLIT is not worth splitting.
 MANY_PAIRS = 20_000
 MIN_PAIRS_SPLIT = 100
@@ -78,7 +78,8 @@ def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: A
         "min_pairs_split": _min_pairs_split(pairs),
         "bag": "classes" if is_open_set(_n_labels(pairs)) else "samples",
         "bootstrap": enough,
-        "oob_score": enough and n_trees >= MIN_OOB_TREES,
+        # Another representation or other directions may be fitted with labels, and no pair is then out of bag.
+        "oob_score": enough and n_trees >= MIN_OOB_TREES and parameters.keys().isdisjoint({"representation", "directions"}),
     }
     return SimilarityForest(**{**settings, **parameters})
 

@@ -67,8 +67,8 @@ class TreeLearner(RepresentedMixin, Similarity):
         directions: NDArray[np.float64] | None = None,
     ) -> GrowthParams:
         """Return the checked growth parameters for represented samples; ``rng`` is used if ``directions`` are not given."""
-        splitter = clone(self._default_splitter() if isinstance(self.splitter, str) else self.splitter)
-        kinds = tuple(splitter.default_coordinates if self.coordinates is None else self.coordinates)
+        splitter = clone(self._own_splitter())
+        kinds = self._coordinate_kinds()
         n_features = samples.shape[1]
         squared = splitter.squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
         self._check_magnitude(samples, *_limit(kinds, n_features, squared))
@@ -130,6 +130,14 @@ class TreeLearner(RepresentedMixin, Similarity):
             self.splitter = self._default_splitter()
         super().set_params(**params)
         return self
+
+    def _own_splitter(self) -> Splitter:
+        """Return the splitter, given by name or as an instance."""
+        return self._default_splitter() if isinstance(self.splitter, str) else self.splitter
+
+    def _coordinate_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of coordinates; by default those of the splitter."""
+        return tuple(self._own_splitter().default_coordinates if self.coordinates is None else self.coordinates)
 
     def _default_splitter(self) -> Splitter:
         """Return the splitter for a name."""

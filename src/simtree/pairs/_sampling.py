@@ -116,6 +116,10 @@ class PairSampler(PairSource):
         """Number of samples."""
         return self.n_samples
 
+    def content(self) -> tuple[NDArray[Any] | None, ...]:
+        """Return the arrays that determine the pairs: labels, and what never forms a pair."""
+        return self.labels, self.never_pair
+
     def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:
         """Return at most ``n_pairs`` pairs, half of them same pairs.
 

@@ -63,6 +63,10 @@ class PairSource(ABC):
         """Number of observations: samples if they are labelled, otherwise pairs."""
 
     @abstractmethod
+    def content(self) -> tuple[NDArray[Any] | None, ...]:
+        """Return the arrays that determine the pairs, always in the same order."""
+
+    @abstractmethod
     def sample(
         self,
         n_pairs: int | None,
@@ -277,6 +281,10 @@ class IndexPairs(PairSource):
     def n_observations(self) -> int:
         """Number of pairs."""
         return len(self.first)
+
+    def content(self) -> tuple[NDArray[Any] | None, ...]:
+        """Return the arrays that determine the pairs: rows, and whether each pair is same."""
+        return self.first, self.second, self.same
 
     @property
     def n_same(self) -> int:

@@ -47,6 +47,20 @@ def fit_representation(representation: Any, samples: NDArray[Any], source: PairS
         return fitted, _checked(fitted.fit_transform(samples), len(samples))
 
 
+def depends_on_labels(representation: Any, samples: NDArray[Any], represented: NDArray[Any]) -> bool:
+    """Return whether the transformer, fitted without labels, fails or transforms the training samples differently.
+
+    Tags do not tell: some transformers that select features by labels, or contain one that does, declare no need of them.
+    """
+    if representation is None:
+        return False
+    try:
+        without = _checked(clone(representation).fit_transform(samples), len(samples))
+    except (AttributeError, TypeError, ValueError):
+        return True
+    return not np.array_equal(without, represented)
+
+
 def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
     """Return samples as transformed by a fitted transformer."""
     with explained_overflow(samples, f"representation={fitted!r}"):
