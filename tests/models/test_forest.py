@@ -284,7 +284,7 @@ def test_all_pairs_are_scored_by_the_same_number_of_trees():
 
 
 def test_scores_by_few_trees_are_extrapolated_to_many():
-    """Each tree adds noise to the value of a pair; what is found is nearly the distribution of many trees, and never overshoots."""
+    """Each tree adds noise to the value of a pair; what is found is nearly the distribution of many trees."""
     rng = np.random.default_rng(0)
     by_tree = rng.normal(size=20_000) + 1.5 * rng.normal(size=(200, 20_000))
     used, halves = by_tree[:12].mean(axis=0), np.array([by_tree[0:12:2].mean(axis=0), by_tree[1:12:2].mean(axis=0)])

@@ -40,13 +40,13 @@ from simtree.metrics import FloatArray
 ASSUMPTIONS = ("regular", "none")
 # A promise takes n identities whose resampled rates stay above MIN_PEOPLE / n of the observed one, and a critical rate of at
 # least MIN_ERRORS accepted pairs of identities.
-MIN_PEOPLE, MIN_ERRORS = 38.0, 1.5
+MIN_PEOPLE, MIN_ERRORS = 40.0, 1.5
 # Exponent of the resampled quantile in the critical rate: twice the margin, because the identities that are not in the sample
 # may be more unequal than those that are.
 MARGIN = 2.0
 # Kinds of people that are rarer than log(1 / alpha) / n may be absent from n identities. The critical rate is at most
-# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 800 at 95 % confidence), to leave room for them.
-ENOUGH_PEOPLE = 267.0
+# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 1000 at 95 % confidence), to leave room for them.
+ENOUGH_PEOPLE = 334.0
 # Inequality is learned at the first N_LEARNED levels (by factors of 2) from the target upwards, up to MAX_RATE.
 N_LEARNED, MAX_RATE = 4, 0.5
 N_DRAWS = 400

@@ -165,8 +165,18 @@ class IdentityRates:
         self._kept_codes: list[Codes] = []
         self._kept_tables: list[FloatArray] = []
 
-    def add(self, first: Index, second: Index, scores: FloatArray) -> None:
-        """Count different pairs, given by the rows of their samples; all pairs of two identities must come in one call."""
+    def add(self, first: Index, second: Index, scores: FloatArray, order: FloatArray | None = None) -> None:
+        """Count different pairs; all pairs of two identities must come in one call.
+
+        Parameters
+        ----------
+        first, second : ndarray of shape (n_pairs,)
+            Rows of the two samples of each pair.
+        scores : ndarray of shape (n_pairs,)
+            Their scores.
+        order : ndarray of shape (n_pairs,), optional
+            What the levels refer to, if not to the scores: numbers in the same order, with ties broken.
+        """
         u, v = self._identities[first], self._identities[second]
         codes = np.minimum(u, v) * self._n_identities + np.maximum(u, v)
         found, numbers = _distinct(codes, self._n_identities**2)
@@ -180,7 +190,8 @@ class IdentityRates:
         self.highest = max(self.highest, float(scores.max(initial=-np.inf)))
         self.degrees += np.bincount(np.concatenate([low, high]), minlength=self._n_identities)
         kept = self._kept[u] & self._kept[v]
-        self._keep(self._cells[first[kept]], self._cells[second[kept]], scores[kept], weights[kept])
+        ordered = scores if order is None else order
+        self._keep(self._cells[first[kept]], self._cells[second[kept]], ordered[kept], weights[kept])
 
     def _keep(self, first: Codes, second: Codes, scores: FloatArray, weights: FloatArray) -> None:
         """Keep the weights of accepted and of all pairs of each pair of cells."""

@@ -39,6 +39,8 @@ from simtree.pairs._sources import IndexPairs, PairSource
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
 # Multiples of the target FPR, in the scores that thresholds are chosen from, at which thresholds are tried.
 TRIED = np.geomspace(5e-4, 20.0, 400)
+# Maximum number of distinct scores whose ties are broken.
+MAX_TIED = 10_000
 
 
 @dataclass(frozen=True)
@@ -387,21 +389,31 @@ def count_identity_rates(
     """
     if sessions is not None and _is_nested(sessions, identities):
         sessions = None  # a session of one identity only adds nothing to what its pairs share
-    found, scored = score_different(score, source, identities)
-    pilot = np.sort(found)[::-1]
-    # Inequality is learned at levels from far below the target, because rates per pair of identities may be higher.
+    pilot, scored = score_different(score, source, identities)
+    # Between few distinct scores, as of a tree, there would be no rates to learn from: ties are broken at random.
+    distinct = np.unique(pilot)
+    rng = np.random.default_rng(0)
+
+    def order(scores: FloatArray) -> FloatArray:
+        if len(distinct) > MAX_TIED:
+            return scores
+        return np.asarray(np.searchsorted(distinct, scores, side="right") + rng.random(len(scores)))
+
+    decreasing, ordered = np.sort(pilot)[::-1], np.sort(order(pilot))
+    # Inequality is learned at levels from below the target on, because rates per pair of identities may be higher.
     at = np.concatenate([target * 2.0 ** np.arange(-2.0, 1.0 + math.log2(MAX_RATE / target)) for target in targets])
     rates = IdentityRates(
-        _at_rates(pilot, np.outer(targets, TRIED).ravel()),
-        _at_rates(pilot, at),
-        np.nextafter(_at_rates(pilot[::-1], at), np.inf),
+        _at_rates(decreasing, np.outer(targets, TRIED).ravel()),
+        _at_rates(ordered[::-1], at),
+        np.nextafter(_at_rates(ordered, at), np.inf),
         identities,
         weighting,
         sessions=sessions,
         kept=_kept(source.n_unit_pairs(identities), identities),
     )
     for block, scores in scored:
-        rates.add(block.first[block.compared], block.second[block.compared], scores[block.compared])
+        compared = scores[block.compared]
+        rates.add(block.first[block.compared], block.second[block.compared], compared, order(compared))
     return rates
 
 
