@@ -197,7 +197,7 @@ class Evaluation:
     Examples
     --------
     >>> evaluate_scores([4, 3, 2, 1], [True, False, True, False])
-    Evaluation(scores: AUC 0.75 [0.0938, 0.989], 2 same and 2 different pairs)
+    Evaluation(scores: AUC 0.75 [0.00689, 0.999], 2 same and 2 different pairs)
     """
 
     name: str
