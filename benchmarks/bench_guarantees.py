@@ -25,7 +25,8 @@ from joblib import Parallel, delayed
 from populations import BENIGN, NOISE, OF_PAIR, POPULATIONS
 from simtree._utils.files import write_atomically
 from simtree.evaluation._guarantee import ASSUMPTIONS
-from simtree.evaluation._thresholds import Goal, count_identity_rates, report_guarantee
+from simtree.evaluation._identity_rates import count_identity_rates
+from simtree.evaluation._thresholds import Goal, report_guarantee
 from simtree.pairs._sampling import PairSampler
 
 ROOT = Path(__file__).parents[1]

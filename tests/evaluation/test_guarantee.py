@@ -13,8 +13,8 @@ from scipy.stats import beta
 
 from simtree.evaluation import n_identities_for, threshold_for_scores
 from simtree.evaluation._guarantee import FreeBound, Inequality, chernoff_bound, divergence, free_criterion, regular_criterion
-from simtree.evaluation._identity_rates import IdentityRates, n_matched, n_matched_sessions
-from simtree.evaluation._thresholds import Goal, choose_threshold, choose_threshold_by, count_identity_rates, report_guarantee
+from simtree.evaluation._identity_rates import IdentityRates, count_identity_rates, n_matched, n_matched_sessions
+from simtree.evaluation._thresholds import Goal, choose_threshold, choose_threshold_by, report_guarantee
 from simtree.pairs._sampling import PairSampler
 
 
@@ -174,28 +174,30 @@ def test_resampled_rates_are_those_of_the_drawn_identities(seed, by_session, wei
 
 
 def test_the_critical_rate_is_the_square_of_what_resampling_leaves():
-    y, score = people(150, spread=0.9)
-    rates = count_identity_rates(score, PairSampler(y), y, [0.003], weighting="identities")
+    y, score = people(300, spread=0.9)
+    rates = count_identity_rates(score, PairSampler(y), y, [0.001], weighting="identities")
     learned = Inequality(rates.resampler(), rates.n_units, 0.95)
-    criterion = regular_criterion(learned, 0.003, rates.n_units, rates.n_identity_pairs)
-    assert 0.25 < criterion.quantile < 0.43
-    assert criterion.critical == pytest.approx(criterion.quantile**2 * 0.003)
-    # Few people leave room for those who are absent, however equal they are.
-    equal = people(150, spread=0.1)
-    of_equal = count_identity_rates(equal[1], PairSampler(y), y, [0.003], weighting="identities")
-    few = regular_criterion(Inequality(of_equal.resampler(), [150], 0.95), 0.003, [150], of_equal.n_identity_pairs)
-    assert few.critical == pytest.approx(150 / (334 * math.log(20)) * 0.003)
-    assert few.critical < few.quantile**2 * 0.003
-    report = report_guarantee(rates, Goal(max_fpr=0.003), np.array([5.0, 9.0]), np.array([0, 1]))
+    criterion = regular_criterion(learned, 0.001, rates.n_units, rates.n_identity_pairs)
+    assert 0.2 < criterion.quantile < 0.43
+    assert criterion.critical == pytest.approx(criterion.quantile**2 * 0.001)
+    report = report_guarantee(rates, Goal(max_fpr=0.001), np.array([5.0, 9.0]), np.array([0, 1]))
     assert 0.8 * criterion.critical < report.fpr <= criterion.critical
     assert report.tpr == np.mean(np.array([5.0, 9.0]) >= report.threshold)
+
+
+def test_few_people_leave_room_for_those_who_are_absent():
+    y, equal = people(150, spread=0.1)
+    of_equal = count_identity_rates(equal, PairSampler(y), y, [0.003], weighting="identities")
+    few = regular_criterion(Inequality(of_equal.resampler(), [150], 0.95), 0.003, [150], of_equal.n_identity_pairs)
+    assert few.critical == pytest.approx(150 / (534 * math.log(20)) * 0.003)
+    assert few.critical < few.quantile**2 * 0.003
 
 
 def test_more_confidence_a_lower_target_and_more_unequal_people_are_stricter():
     plain = report_of(150)
     assert report_of(150, confidence=0.99).threshold > plain.threshold
     assert report_of(150, max_fpr=0.005).threshold > plain.threshold
-    assert report_of(150, max_fpr=0.003, spread=0.9).fpr < report_of(150, max_fpr=0.003).fpr
+    assert report_of(300, max_fpr=0.001, spread=0.9).fpr < report_of(300, max_fpr=0.001).fpr
     assert report_of(600).fpr > plain.fpr
     assert report_of(150) == plain
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import rel_entr
 
-from simtree.evaluation._identity_rates import Resampler
+from simtree.evaluation._identity_rates import MAX_RATE, Resampler
 from simtree.evaluation._intervals import upper_bound
 from simtree.metrics import FloatArray
 
@@ -45,10 +45,10 @@ MIN_PEOPLE, MIN_ERRORS = 40.0, 1.5
 # may be more unequal than those that are.
 MARGIN = 2.0
 # Kinds of people that are rarer than log(1 / alpha) / n may be absent from n identities. The critical rate is at most
-# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 1000 at 95 % confidence), to leave room for them.
-ENOUGH_PEOPLE = 334.0
+# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 1600 at 95 % confidence), to leave room for them.
+ENOUGH_PEOPLE = 534.0
 # Inequality is learned at the first N_LEARNED levels (by factors of 2) from the target upwards, up to MAX_RATE.
-N_LEARNED, MAX_RATE = 4, 0.5
+N_LEARNED = 4
 N_DRAWS = 400
 # Share of the error probability that the number of pairs of samples takes, if pairs of samples have equal weight.
 SHARE_OF_SIZES = 0.1

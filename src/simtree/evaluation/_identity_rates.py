@@ -6,6 +6,8 @@ accepted. Blocks of scored pairs are added one after the other, and no list of s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,12 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from simtree.evaluation._counting import Score, score_different
 from simtree.metrics import FloatArray
-from simtree.pairs._sources import Index
+from simtree.pairs._sources import Index, PairSource
 
 WEIGHTINGS = ("identities", "samples")
 # Maximum number of pairs of identities whose shares are kept for resampling. Of larger data, identities are drawn.
 MAX_KEPT = 1 << 20
+# Highest rate at which the inequality of identities is learned.
+MAX_RATE = 0.5
+# Multiples of the target FPR, in the scores that thresholds are chosen from, at which thresholds are tried.
+TRIED = np.geomspace(5e-4, 20.0, 400)
+# Maximum number of distinct scores whose ties are broken.
+MAX_TIED = 10_000
 
 Codes = NDArray[np.int64]
 
@@ -243,6 +252,89 @@ class IdentityRates:
         compared = table[-1]
         factors = [np.unique(factor[cells], return_inverse=True)[1] for factor in self._factors]
         return Resampler(first, second, table[:-1][self._high], compared - table[:-1][self._low], compared, factors)
+
+
+def count_identity_rates(
+    score: Score,
+    source: PairSource,
+    identities: NDArray[np.int64],
+    targets: Sequence[float],
+    *,
+    weighting: str,
+    sessions: NDArray[np.int64] | None = None,
+) -> IdentityRates:
+    """Score all different pairs, and count them per pair of identities at the thresholds that guarantees need.
+
+    Parameters
+    ----------
+    score : callable
+        Function from two arrays of row numbers to the scores of the pairs.
+    source : PairSource
+        The pairs.
+    identities : array of shape (n_samples,)
+        Identity of each sample, numbered from 0.
+    targets : sequence of float
+        Maximum false positive rates that will be asked for.
+    weighting : {"identities", "samples"}
+        Whether each pair of identities has the same weight, or each pair of samples.
+    sessions : array of shape (n_samples,), optional
+        Session of each sample, numbered from 0.
+
+    Returns
+    -------
+    IdentityRates
+        The counts.
+    """
+    if sessions is not None and _is_nested(sessions, identities):
+        sessions = None  # a session of one identity only adds nothing to what its pairs share
+    pilot, scored = score_different(score, source, identities)
+    # Between few distinct scores, as of a tree, there would be no rates to learn from: ties are broken at random.
+    distinct = np.unique(pilot)
+    rng = np.random.default_rng(0)
+
+    def order(scores: FloatArray) -> FloatArray:
+        if len(distinct) > MAX_TIED:
+            return scores
+        return np.asarray(np.searchsorted(distinct, scores, side="right") + rng.random(len(scores)))
+
+    decreasing, ordered = np.sort(pilot)[::-1], np.sort(order(pilot))
+    # Inequality is learned at levels from below the target on, because rates per pair of identities may be higher.
+    at = np.concatenate([target * 2.0 ** np.arange(-2.0, 1.0 + math.log2(MAX_RATE / target)) for target in targets])
+    rates = IdentityRates(
+        _at_rates(decreasing, np.outer(targets, TRIED).ravel()),
+        _at_rates(ordered[::-1], at),
+        np.nextafter(_at_rates(ordered, at), np.inf),
+        identities,
+        weighting,
+        sessions=sessions,
+        kept=_kept(source.n_unit_pairs(identities), identities),
+    )
+    for block, scores in scored:
+        compared = scores[block.compared]
+        rates.add(block.first[block.compared], block.second[block.compared], compared, order(compared))
+    return rates
+
+
+def _at_rates(scores: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return the distinct scores, in decreasing order, at these shares of sorted scores."""
+    ranks = np.unique(np.clip(np.round(rates * len(scores)).astype(np.int64), 1, len(scores)))
+    return np.unique(scores[ranks - 1])[::-1]
+
+
+def _kept(n_identity_pairs: int, identities: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Return the identities from which inequality is learned, drawn if there are too many pairs of them."""
+    if n_identity_pairs <= MAX_KEPT:
+        return None
+    n_identities = int(identities.max()) + 1
+    kept = np.zeros(n_identities, dtype=np.bool_)
+    n_kept = int(n_identities * math.sqrt(MAX_KEPT / n_identity_pairs))
+    kept[np.random.default_rng(0).choice(n_identities, n_kept, replace=False)] = True
+    return kept
+
+
+def _is_nested(sessions: NDArray[np.int64], identities: NDArray[np.int64]) -> bool:
+    """Return whether no session has samples of two identities."""
+    return len(np.unique(np.column_stack([sessions, identities]), axis=0)) == len(np.unique(sessions))
 
 
 def n_matched(degrees: Codes, n_identity_pairs: int) -> int:
