@@ -14,7 +14,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from populations import POPULATIONS, Population
-from simtree.evaluation._intervals import degrees_of_freedom, effective_size, logit_interval, tally_pairs, wilson_interval
+from simtree.evaluation._intervals import logit_interval, tally_pairs, wilson_interval
+from simtree.evaluation._tallies import degrees_of_freedom, effective_size
 from simtree.pairs._sampling import PairSampler
 
 LEVELS, N_DRAWS = np.array([0.025, 0.975]), 599

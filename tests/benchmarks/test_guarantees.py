@@ -20,9 +20,9 @@ def test_the_true_rate_is_that_of_many_pairs_of_people():
 
 
 def test_a_run_has_an_outcome_for_each_target_and_assumption():
-    outcomes = bench.one_run("no effects", 60, 0)
+    outcomes = bench.one_run("no effects", 90, 0)
     assert [(one["target"], one["assume"]) for one in outcomes] == [(t, a) for t in bench.TARGETS for a in ASSUMPTIONS]
-    assert outcomes == bench.one_run("no effects", 60, 0)
+    assert outcomes == bench.one_run("no effects", 90, 0)
     assert 0.0 < outcomes[0]["fpr"] <= 0.01
     assert outcomes[1]["needed"] == 597
 

@@ -292,10 +292,8 @@ def test_pairs_of_samples_may_be_nested_lists_or_tuples(learner, data):
 
 
 @pytest.mark.parametrize("as_preprocessor", [np.asarray, np.ndarray.tolist, lambda X: lambda ids: X[ids]])
-def test_a_preprocessor_looks_up_what_pairs_of_samples_would_be(learner, data, as_preprocessor, request):
+def test_a_preprocessor_looks_up_what_pairs_of_samples_would_be(learner, data, as_preprocessor):
     X, rows, signs, _ = data
-    if isinstance(learner, GaussianSimilarity):
-        request.applymarker(pytest.mark.xfail(reason="a row in two pairs counts once if looked up, and twice otherwise"))
     plain = clone(learner).fit(X[rows], signs)
     looked_up = learner.set_params(preprocessor=as_preprocessor(X)).fit(rows, signs)
     for method in ("pair_score", "pair_distance", "decision_function", "predict"):
@@ -406,9 +404,11 @@ def differs_thresholds(model, pairs, y, samples):
 
 
 def differs_default_strategy(model, pairs, y, samples):
-    """Without a strategy a guarantee is asked for, and refused where pairs are too few."""
-    with pytest.raises(ValueError, match=r"max_fpr=0.001"):
+    """Without a strategy a guarantee is asked for, and refused where identities are unknown or too few."""
+    with pytest.raises(ValueError, match=r"cannot be guaranteed for pairs of unknown identities"):
         model.calibrate_threshold(pairs, y)
+    with pytest.raises(ValueError, match=r"max_fpr=0\.001"):
+        model.calibrate_threshold(pairs, y, identities=np.arange(2 * len(pairs)).reshape(-1, 2))
 
 
 def differs_min_rate(model, pairs, y, samples):

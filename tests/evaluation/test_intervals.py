@@ -12,16 +12,15 @@ from scipy.stats import binomtest, t
 from populations import POPULATIONS
 from simtree.evaluation._intervals import (
     STRETCH,
-    PairTally,
     logit_interval,
     matched_intervals,
-    min_sizes,
     point_intervals,
     tally_pairs,
     upper_bound,
     wilson_interval,
 )
 from simtree.evaluation._reliability import find_doubts
+from simtree.evaluation._tallies import PairTally
 from simtree.metrics import eer, roc_curve, tpr_at_fpr
 from simtree.pairs._sampling import PairSampler
 
@@ -182,11 +181,6 @@ def test_a_rate_at_an_estimated_threshold_by_hand():
     # Identities that raise both rates: the threshold moves against the TPR, so that their effects cancel.
     correlated = matched_intervals(np.array([0.7]), np.array([0.1]), (x, x_ends, of_x), (y, y_ends, of_x))
     np.testing.assert_allclose(correlated[0], [0.7 - 0.06, 0.7 + 0.05])
-
-
-def test_min_sizes_look_at_looser_thresholds():
-    found = min_sizes(np.array([0.01, 0.02, 0.05, 0.5]), np.array([90.0, 50.0, 70.0, 10.0]), 0.05)
-    assert found.tolist() == [50.0, 50.0, 70.0, 10.0]
 
 
 # --- coverage

@@ -19,7 +19,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree, evaluate
-from simtree.evaluation._evaluate import Band
+from simtree.evaluation._results import Band
 from simtree.metrics import Roc, roc_curve
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.plots import (

@@ -26,7 +26,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
 from simtree.cli._tables import check_there, read_samples
-from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
+from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
     RANKS,
     ThresholdRates,
@@ -36,6 +36,7 @@ from simtree.evaluation._report import (
     rates_at_threshold,
     warning_lines,
 )
+from simtree.evaluation._results import Evaluation
 from simtree.evaluation._score_files import read_scores
 from simtree.evaluation._thresholds import ThresholdReport
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.matrices import MAX_SQUARED
-from simtree.evaluation._intervals import N_GROUPS, CurveTallies, PairTally, curve_thresholds
+from simtree.evaluation._intervals import N_GROUPS, CurveTallies, curve_thresholds
 from simtree.evaluation._searching import SearchCounts
+from simtree.evaluation._tallies import PairTally
 from simtree.metrics import FloatArray, Roc, eer, roc_curve, threshold_at_fmr
 from simtree.metrics._likelihood_ratio import different_cost, min_cost, same_cost, separation, unit_of
 from simtree.pairs._sources import DifferentBlock, Index, PairSource

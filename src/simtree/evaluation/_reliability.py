@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from simtree._utils.validation import count
-from simtree.evaluation._intervals import CurveTallies, Influence, PairTally
+from simtree.evaluation._intervals import CurveTallies
 from simtree.evaluation._searching import SearchCounts
+from simtree.evaluation._tallies import Influence, PairTally
 from simtree.metrics import FloatArray
 
 # Fewer units or sessions than this carry no interval that could be checked.
-MIN_UNITS, MIN_SESSIONS = 10, 10
+MIN_UNITS, MIN_SESSIONS = 10, 20
 # Few units bring most pairs if this share of them would be as informative with equal weights (Kish), and at most this many.
 MAX_EVEN_SHARE, MAX_EVEN = 1.0 / 3.0, 50.0
 # Relative standard error from which on a rate rests on few units: a constant, and a share of 1 / n_units.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from simtree.evaluation._evaluate import Estimate, Evaluation
+    from simtree.evaluation._results import Estimate, Evaluation
 
 RANKS = (1, 5, 10, 20)
 # The smallest number of pairs that a sentence speaks of, and the largest.

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.evaluation._intervals import Influence, degrees_of_freedom, logit_interval, matched_intervals
+from simtree.evaluation._intervals import logit_interval, matched_intervals
+from simtree.evaluation._tallies import Influence, degrees_of_freedom
 from simtree.metrics import FloatArray, Searches, fnir_at_fpir
 from simtree.pairs._sources import DifferentBlock, Index, IndexPairs
 

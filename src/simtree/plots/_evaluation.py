@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from simtree.evaluation._evaluate import Evaluation, evaluate, evaluate_scores
+from simtree.evaluation._evaluate import evaluate, evaluate_scores
+from simtree.evaluation._results import Evaluation
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.metrics import FloatArray, det_points
 from simtree.models._base import Similarity

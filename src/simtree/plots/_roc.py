@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from simtree.evaluation._evaluate import Band, evaluate, evaluate_scores
+from simtree.evaluation._evaluate import evaluate, evaluate_scores
+from simtree.evaluation._results import Band
 from simtree.metrics import Roc, roc_curve
 from simtree.models._base import Similarity
 from simtree.plots._style import FAINT, Display, monotone_ends
