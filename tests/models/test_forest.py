@@ -305,7 +305,7 @@ def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
             rng = np.random.default_rng(seed)
             y = np.repeat(np.arange(30), 6)
             X, other = (spread * rng.normal(size=(30, 6))[y] + rng.normal(size=(180, 6)) for _ in range(2))
-            forest = small(n_estimators=100, n_pairs=1000, bag="classes", oob_score=True, n_jobs=2).fit(X, y)
+            forest = small(n_estimators=100, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
             drawn = PairSampler(y).all_pairs()
             scores = forest.pair_score(np.column_stack([drawn.first, drawn.second]), other)
             rocs = forest.oob_roc_, roc_curve(scores, drawn.same)
@@ -543,7 +543,7 @@ def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs, 
     assert 0.6 < forest.oob_score_ < forest.auc_
     # The scale of the sum is that of the scores: the threshold chosen on it serves both.
     assert np.isclose(forest.oob_roc_.thresholds[1], forest.roc_.thresholds[1], rtol=0.5)
-    again = small(n_estimators=121, refill=True, focus_fpr=0.2, oob_score=True, n_jobs=2).fit(X, y)
+    again = small(n_estimators=121, refill=True, focus_fpr=0.2, oob_score=True).fit(X, y)
     assert again.oob_score_ == forest.oob_score_
     assert all(same_tree(a, b) for a, b in zip(forest.trees_, again.trees_, strict=True))
 

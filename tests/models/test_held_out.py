@@ -20,7 +20,7 @@ def identities(n, seed, centres=1.5, samples=5):
     return centres * rng.normal(size=(n, 6))[y] + rng.normal(size=(len(y), 6)), y
 
 
-FOREST = SimilarityForest(n_estimators=30, n_pairs=3000, oob_score=True, random_state=0)
+FOREST = SimilarityForest(n_estimators=60, n_pairs=3000, oob_score=True, random_state=0)
 
 
 @pytest.fixture(scope="module", params=["samples", "classes"])

@@ -282,11 +282,12 @@ def test_files_of_all_versions_are_read(folder):
         assert model.threshold_report_.threshold == model.threshold_
 
 
-def test_a_file_from_before_the_first_release_is_rejected():
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_from_before_the_first_release_is_rejected(version):
     with pytest.raises(
-        ModelFileError, match=r"^version_1.simtree has file version 1, .* no longer reads .*: fit the model again"
+        ModelFileError, match=rf"^version_{version}.simtree has file version {version}, .* no longer reads .*: fit the model again"
     ):
-        simtree.load(FILES / "version_1.simtree")
+        simtree.load(FILES / f"version_{version}.simtree")
 
 
 def test_the_files_of_this_version_hold_every_model():

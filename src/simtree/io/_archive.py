@@ -27,9 +27,10 @@ from simtree.io._fields import ARRAY, MAX_BYTES, NUMBER, Fields, ModelFileError
 FORMAT = "simtree"
 #: Incremented whenever the written content changes, even if only by a new parameter of a model, so that an older simtree
 #: reports a newer file, not a damaged one. All versions from `MIN_VERSION` on can be read.
-VERSION = 2
-#: The oldest version that can be read. Version 1 was used in development before 0.1, with other names.
-MIN_VERSION = 2
+VERSION = 3
+#: The oldest version that can be read. Versions 1 and 2 were used in development before 0.1: 1 has other names, 2 has
+#: guarantees of another kind.
+MIN_VERSION = 3
 DOCUMENT = "model.json"
 # The dtypes that a file may name.
 DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("int32", "int64", "float32", "float64")}
