@@ -90,8 +90,8 @@ MODELS = {
     ),
     "distance-scaled": DistanceSimilarity(representation=make_pipeline(StandardScaler(), PCA(2)), metric="euclidean"),
     "tree-robust": _tree(representation=make_pipeline(RobustScaler(), MinMaxScaler(), MaxAbsScaler())),
-    "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
-    "auto-forest": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
+    "auto": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
+    "auto-forest": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
 }
 
 

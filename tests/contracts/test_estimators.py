@@ -262,6 +262,21 @@ def test_pairs_as_arrays_and_as_row_indices(estimator, blobs):
     assert by_rows.score(X, index.same, pairs=rows) == by_array.score(stacked, index.same) == by_table.score(rows, index.same)
 
 
+@pytest.mark.parametrize("name", sorted(set(OTHERS) - {"auto"}))
+def test_others_learn_the_same_from_pairs_of_samples_and_of_row_indices(name, blobs):
+    """A row counts as often as it occurs in a pair. (A representation would see each row of X once.)"""
+    X, y = blobs
+    model = clone(OTHERS[name])
+    if "representation" in model.get_params(deep=False):
+        model.set_params(representation=None)
+    index = PairSampler(y).sample(500, np.random.default_rng(0), positive_fraction=0.3)
+    rows = np.column_stack([index.first, index.second])
+    by_rows, by_array = clone(model).fit(X, index.same, pairs=rows), clone(model).fit(X[rows], index.same)
+    scores = by_rows.pair_score(rows, X)
+    np.testing.assert_allclose(by_array.pair_score(X[rows]), scores, rtol=1e-9, atol=1e-9)
+    assert by_array.threshold_ == pytest.approx(by_rows.threshold_, rel=1e-9)
+
+
 def test_float32_rows_score_as_their_float64_values(fitted, new_pairs):
     single = new_pairs.astype(np.float32)
     np.testing.assert_array_equal(fitted.pair_score(single), fitted.pair_score(single.astype(np.float64)))

@@ -284,7 +284,7 @@ def test_all_pairs_are_scored_by_the_same_number_of_trees():
 
 
 def test_scores_by_few_trees_are_extrapolated_to_many():
-    """Each tree adds noise to the value of a pair; the distribution found is nearly that of many trees, and never overshoots."""
+    """Each tree adds noise to the value of a pair; the distribution found is nearly that of many trees."""
     rng = np.random.default_rng(0)
     by_tree = rng.normal(size=20_000) + 1.5 * rng.normal(size=(200, 20_000))
     used, halves = by_tree[:12].mean(axis=0), np.array([by_tree[0:12:2].mean(axis=0), by_tree[1:12:2].mean(axis=0)])
@@ -298,14 +298,14 @@ def test_scores_by_few_trees_are_extrapolated_to_many():
 
 @pytest.mark.slow
 def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
-    """On noise the TPR is the FPR (it was 0.035 at 0.1); with signal it is that of people never seen, and so is the threshold."""
+    """On noise the TPR is the FPR (it was 0.035 at 0.1); with signal it is that of people never seen."""
     found = {0.0: [], 2.0: []}
     for spread, figures in found.items():
         for seed in range(6):
             rng = np.random.default_rng(seed)
             y = np.repeat(np.arange(30), 6)
             X, other = (spread * rng.normal(size=(30, 6))[y] + rng.normal(size=(180, 6)) for _ in range(2))
-            forest = small(n_estimators=100, n_pairs=1000, bag="classes", oob_score=True, n_jobs=2).fit(X, y)
+            forest = small(n_estimators=100, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
             drawn = PairSampler(y).all_pairs()
             scores = forest.pair_score(np.column_stack([drawn.first, drawn.second]), other)
             rocs = forest.oob_roc_, roc_curve(scores, drawn.same)
@@ -338,7 +338,7 @@ def test_too_few_trees_are_told(blobs):
 def test_out_of_bag_scores_are_refused_if_a_representation_saw_the_labels(blobs, representation, bag):
     forest = small(representation=representation, oob_score=True, bag=bag)
     with pytest.raises(
-        ValueError, match="depends on labels .* is fitted once on all samples, so that no pair is out of bag; set"
+        ValueError, match=r"depends on labels .* is fitted once on all samples, so that no pair is out of bag; set"
     ):
         forest.fit(*blobs)
     assert not hasattr(forest, "trees_")
@@ -501,7 +501,7 @@ def test_refilling_never_turns_a_model_below_chance():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(24), 8)
     X, other = (0.8 * rng.normal(size=(24, 8))[y] + rng.normal(size=(192, 8)) for _ in range(2))
-    settings = {"n_estimators": 40, "n_pairs": 20_000, "n_jobs": 2, "random_state": 0}
+    settings = {"n_estimators": 40, "n_pairs": 20_000, "random_state": 0}
     without = SimilarityForest(**settings).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

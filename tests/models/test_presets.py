@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simtree import AutoSimilarity
+from simtree import AutoSimilarity, WithinClassWhitening
 from simtree.models import _presets as presets
 from simtree.pairs._sampling import PairSampler
 
@@ -18,7 +18,7 @@ def labels(n, samples=4):
 def test_one_rule_says_what_an_open_set_is(n, open_set):
     y = labels(n)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
-    assert AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
+    assert AutoSimilarity(target_fpr=1.0, time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
     assert presets.forest_preset(PairSampler(y)).bag == ("classes" if open_set else "samples")
 
 
@@ -27,6 +27,8 @@ def test_a_forest_goes_by_what_there_is_to_learn_from():
     assert (presets.forest_preset(few).bootstrap, presets.forest_preset(few).oob_score) == (False, False)
     assert (presets.forest_preset(many).bootstrap, presets.forest_preset(many).oob_score) == (True, True)
     assert not presets.forest_preset(many, n_trees=presets.MIN_OOB_TREES - 1).oob_score
+    assert not presets.forest_preset(many, directions="discriminant").oob_score  # all labels are seen: no pair is out of bag
+    assert not presets.forest_preset(many, representation=WithinClassWhitening()).oob_score
     assert [presets.forest_preset(pairs).min_pairs_split for pairs in (few, many)] == [2, 100]
     assert presets.forest_preset(many, min_pairs_split=7).min_pairs_split == 7
 
