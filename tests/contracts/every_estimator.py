@@ -87,7 +87,7 @@ OTHERS = {
     "voting": VotingSimilarity(
         [("distance", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]
     ),
-    "auto": AutoSimilarity(target_fpr=0.1, time_budget=0.0, random_state=0),
+    "auto": AutoSimilarity(target_fpr=0.15, time_budget=0.0, random_state=0),
 }
 
 

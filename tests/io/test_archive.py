@@ -99,12 +99,12 @@ REFUSED = {
     "a file without its beginning": (document_bytes(CONTENT)[1:], "checksum"),
     "no zip archive": (sealed(bytes(500)), "its end is not that of a model file"),
     "a newer version": (
-        packed(parsed(version=3)),
-        r"written by a newer simtree \(file version 3; this one reads up to 2\): upgrade",
+        packed(parsed(version=4)),
+        r"written by a newer simtree \(file version 4; this one reads up to 3\): upgrade",
     ),
     "the version before the first release": (
         packed(parsed(version=1)),
-        r"has file version 1, which simtree wrote before its first release and no longer reads \(this one reads 2 to 2\): fit",
+        r"has file version 1, which simtree wrote before its first release and no longer reads \(this one reads 3 to 3\): fit",
     ),
     "version 0": (packed(parsed(version=0)), "its version is 0"),
     "a version that is no number": (packed(parsed(version="1")), "its version is '1'"),

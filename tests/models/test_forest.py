@@ -519,10 +519,10 @@ def test_a_second_half_that_loses_is_dropped_with_a_warning(blobs, monkeypatch):
         return IndexPairs(hard.first, hard.second, ~hard.same)
 
     monkeypatch.setattr(SimilarityForest, "_hard_pairs", swapped)
-    with pytest.warns(UserWarning, match=r"refill=True lowers the out-of-bag AUC .* were dropped, which leaves 30 trees"):
-        forest = small(n_estimators=60, refill=True, focus_fpr=0.3, oob_score=True).fit(X, y)
+    with pytest.warns(UserWarning, match=r"refill=True lowers the out-of-bag AUC .* were dropped, which leaves 60 trees"):
+        forest = small(n_estimators=120, refill=True, focus_fpr=0.3, oob_score=True).fit(X, y)
     assert not forest.refilled_
-    first = small(n_estimators=30, focus_fpr=0.3).fit(X, y)
+    first = small(n_estimators=60, focus_fpr=0.3).fit(X, y)
     np.testing.assert_array_equal(forest.pairwise_score(X[:9]), first.pairwise_score(X[:9]))
 
 
@@ -549,14 +549,14 @@ def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs, 
 
 
 def test_bags_of_refilled_trees_are_reproduced(seen, both_halves):
-    """Bags of two draws of four classes, many of them drawn again: each tree's pairs lie in the bag found from its seed."""
-    y = np.repeat(np.arange(4), 10)
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    forest = small(n_estimators=30, bag="classes", max_samples=2, refill=True, focus_fpr=0.8, n_pairs=60).fit(X, y)
+    """Bags of six draws of ten classes, some drawn again: each tree's pairs lie in the bag found from its seed."""
+    y = np.repeat(np.arange(10), 6)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    forest = small(n_estimators=30, bag="classes", max_samples=6, refill=True, focus_fpr=0.9, refill_budget=9_000).fit(X, y)
     sampler = PairSampler(y)
     assert len(seen) == 30
     for number, pairs in enumerate(seen):
-        inside = TreeTask(None, sampler.labels, 2, forest._entropy, number).in_bag(sampler)
+        inside = TreeTask(None, sampler.labels, 6, forest._entropy, number).in_bag(sampler)
         assert inside[pairs.first].all()
         assert inside[pairs.second].all()
 

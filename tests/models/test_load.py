@@ -113,6 +113,7 @@ def test_every_fitted_attribute_is_restored(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore:n_estimators=5 is too few")
 def test_parameters_are_restored_and_a_clone_fits_the_same(name, tmp_path):
     model = fitted(name)
     loaded = through_a_file(model, tmp_path)
@@ -130,6 +131,7 @@ def test_a_loaded_model_is_saved_as_the_same_bytes(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore:n_estimators=5 is too few")
 def test_no_training_sample_and_no_label_is_in_the_file(name, tmp_path):
     X, y = people(1)
     model = clone(MODELS[name]).fit(X, [f"person {label}" for label in y])
@@ -285,7 +287,8 @@ def test_files_of_all_versions_are_read(folder):
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_file_from_before_the_first_release_is_rejected(version):
     with pytest.raises(
-        ModelFileError, match=rf"^version_{version}.simtree has file version {version}, .* no longer reads .*: fit the model again"
+        ModelFileError,
+        match=rf"^version_{version}.simtree has file version {version}, .* no longer reads .*: fit the model again",
     ):
         simtree.load(FILES / f"version_{version}.simtree")
 

@@ -200,6 +200,12 @@ class CoordinateSet:
         """Number of columns of an extended sample: its features, and its products with the directions."""
         return self.n_features + len(self.directions)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed on demand is not part of the state, so that scoring does not change a model.
+        return {
+            name: value for name, value in vars(self).items() if not isinstance(vars(type(self)).get(name), cached_property)
+        }
+
     @cached_property
     def _blocks(self) -> list[_Block]:
         found = []
