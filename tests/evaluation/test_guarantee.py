@@ -244,7 +244,7 @@ def test_what_a_refusal_offers_is_granted():
 def test_how_many_identities_are_needed():
     assert n_identities_for(0.01) == 598
     assert float(chernoff_bound(0.0, 299)) <= 0.01 < float(chernoff_bound(0.0, 298))
-    assert n_identities_for(0.01, assume="regular") == 41
+    assert n_identities_for(0.01, assume="regular") == 39
     assert free_criterion(FreeBound(299, 598 * 597 // 2), 0.01, 0.95, 598).critical >= 0.0
     assert free_criterion(FreeBound(298, 596 * 595 // 2), 0.01, 0.95, 596).critical < 0.0
 
@@ -257,7 +257,7 @@ def test_shared_sessions_are_refused_and_own_sessions_change_nothing():
     own = y * 3 + np.tile(np.arange(3), 100)
     plain = choose_threshold(score, PairSampler(y), y, Goal(max_fpr=0.01))
     assert choose_threshold(score, PairSampler(y), y, Goal(max_fpr=0.01), sessions=own) == plain
-    with pytest.raises(ValueError, match="identities share 4 sessions, but 40 are needed"):
+    with pytest.raises(ValueError, match="identities share 4 sessions, but 38 are needed"):
         choose_threshold(score, PairSampler(y), y, Goal(max_fpr=0.01), sessions=np.arange(300) % 4)
     with pytest.raises(ValueError, match="without an assumption from 100 identities"):
         choose_threshold(score, PairSampler(y), y, Goal(max_fpr=0.01, assume="none"), sessions=np.arange(300) % 4)

@@ -549,14 +549,14 @@ def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs, 
 
 
 def test_bags_of_refilled_trees_are_reproduced(seen, both_halves):
-    """Bags of six draws of ten classes, some drawn again: each tree's pairs lie in the bag found from its seed."""
+    """Bags of ten draws of ten classes, some drawn again: each tree's pairs lie in the bag found from its seed."""
     y = np.repeat(np.arange(10), 6)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    forest = small(n_estimators=30, bag="classes", max_samples=6, refill=True, focus_fpr=0.9, refill_budget=9_000).fit(X, y)
+    forest = small(n_estimators=30, bag="classes", refill=True, focus_fpr=0.9, refill_budget=9_000).fit(X, y)
     sampler = PairSampler(y)
     assert len(seen) == 30
     for number, pairs in enumerate(seen):
-        inside = TreeTask(None, sampler.labels, 6, forest._entropy, number).in_bag(sampler)
+        inside = TreeTask(None, sampler.labels, 10, forest._entropy, number).in_bag(sampler)
         assert inside[pairs.first].all()
         assert inside[pairs.second].all()
 

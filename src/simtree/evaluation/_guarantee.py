@@ -40,7 +40,7 @@ from simtree.metrics import FloatArray
 ASSUMPTIONS = ("regular", "none")
 # A promise takes n identities whose resampled rates stay above MIN_PEOPLE / n of the observed one, and a critical rate of at
 # least MIN_ERRORS accepted pairs of identities.
-MIN_PEOPLE, MIN_ERRORS = 40.0, 1.5
+MIN_PEOPLE, MIN_ERRORS = 38.0, 1.5
 # Exponent of the resampled quantile in the critical rate: twice the margin, because the identities that are not in the sample
 # may be more unequal than those that are.
 MARGIN = 2.0
