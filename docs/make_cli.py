@@ -27,12 +27,12 @@ import pandas as pd
 
 rng = np.random.default_rng(0)
 person = np.repeat(np.arange(240), 8)                       # 240 people, 8 samples each, in two sittings
-sitting = 2 * person + np.tile(np.repeat([0, 1], 4), 90)
-X = rng.normal(size=(90, 5))[person] + 0.3 * rng.normal(size=(180, 5))[sitting] + 0.4 * rng.normal(size=(720, 5))
+sitting = 2 * person + np.tile(np.repeat([0, 1], 4), 240)
+X = rng.normal(size=(240, 5))[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(1920, 5))
 table = pd.DataFrame(X, columns=["hold", "flight", "press", "tilt", "speed"])
-table.insert(0, "person", [f"p{k:02d}" for k in person])
+table.insert(0, "person", [f"p{k:03d}" for k in person])
 table.insert(1, "sitting", sitting)
-table.insert(2, "device", rng.choice(["phone", "pad"], 720))
+table.insert(2, "device", rng.choice(["phone", "pad"], 1920))
 table.to_csv("people.csv", index=False)
 pd.DataFrame({"first": [0, 0, 0], "second": [1, 7, 8]}).to_csv("pairs.csv", index=False)
 """

@@ -55,6 +55,7 @@ def calibrate(
         Assumption,
         typer.Option(
             "--assume",
+            metavar="regular/none",
             help="regular: new people are about as unequal as those in the data; none: no assumption (takes many).",
         ),
     ] = Assumption.regular,
