@@ -92,6 +92,7 @@ def test_split_section(folder, here):
     assert section.facts[COMPILATION] > 0
 
 
+@pytest.mark.filterwarnings("ignore:refill=True lowers")
 def test_fit_section(folder, here):
     section = bench_fit.section(folder, "tiny", 1)
     mnist, keystroke, variants = section.tables

@@ -7,7 +7,7 @@ import pytest
 
 import bench_auto
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
 
 
 def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from simtree import DistanceSimilarity, GaussianSimilarity, evaluate, evaluate_scores, load, metrics
 from simtree.pairs import KINDS, pair_features
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
 
 MODELS = (
     ESTIMATORS
