@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 rng = np.random.default_rng(0)
-person = np.repeat(np.arange(240), 8)                       # 240 people, 8 samples each, in two sittings
+person = np.repeat(np.arange(240), 8)  # 240 people, 8 samples each, in two sittings
 sitting = 2 * person + np.tile(np.repeat([0, 1], 4), 240)
 X = rng.normal(size=(240, 5))[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(1920, 5))
 table = pd.DataFrame(X, columns=["hold", "flight", "press", "tilt", "speed"])

@@ -117,7 +117,13 @@ class PairSampler(PairSource):
         return self.n_samples
 
     def content(self) -> tuple[NDArray[Any] | None, ...]:
-        """Return the arrays that determine the pairs: labels, and what never forms a pair."""
+        """Return the arrays that determine the pairs: labels, and what never forms a pair.
+
+        Returns
+        -------
+        tuple of ndarray or None
+            The arrays.
+        """
         return self.labels, self.never_pair
 
     def subsample(self, n_pairs: int, rng: np.random.Generator) -> IndexPairs:

@@ -64,7 +64,13 @@ class PairSource(ABC):
 
     @abstractmethod
     def content(self) -> tuple[NDArray[Any] | None, ...]:
-        """Return the arrays that determine the pairs, always in the same order."""
+        """Return the arrays that determine the pairs, always in the same order.
+
+        Returns
+        -------
+        tuple of ndarray or None
+            The arrays.
+        """
 
     @abstractmethod
     def sample(
@@ -283,7 +289,13 @@ class IndexPairs(PairSource):
         return len(self.first)
 
     def content(self) -> tuple[NDArray[Any] | None, ...]:
-        """Return the arrays that determine the pairs: rows, and whether each pair is same."""
+        """Return the arrays that determine the pairs: rows, and whether each pair is same.
+
+        Returns
+        -------
+        tuple of ndarray or None
+            The arrays.
+        """
         return self.first, self.second, self.same
 
     @property
