@@ -128,6 +128,7 @@ def test_quick_is_a_tenth():
 
 
 @pytest.mark.skipif(not os.environ.get("SIMTREE_DATA"), reason="SIMTREE_DATA is not set: no folder with MNIST's idx files")
+@pytest.mark.filterwarnings("ignore:refill=True lowers")
 def test_on_real_images(tmp_path):
     mnist.run(Order(tmp_path, 1, 0, 2, "simtree reproduce mnist"), sizes=TINY_MNIST)
     aucs = {entry["model"]: entry["runs"][0]["auc"] for entry in json.loads((tmp_path / "mnist.json").read_text())["models"]}
