@@ -36,6 +36,8 @@ from simtree import (
 )
 from simtree.pairs import PairSampler
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "metric_learn.md"
 # One of each class that learns from pairs; AutoSimilarity learns from labelled samples, and is asked all that comes after.
 LEARNERS = {

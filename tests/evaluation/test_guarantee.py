@@ -17,6 +17,8 @@ from simtree.evaluation._identity_rates import IdentityRates, count_identity_rat
 from simtree.evaluation._thresholds import Goal, choose_threshold, choose_threshold_by, report_guarantee
 from simtree.pairs._sampling import PairSampler
 
+pytestmark = pytest.mark.slow
+
 
 def people(n, n_samples=3, spread=0.3, seed=0, wolves=0):
     """Return the labels of samples, and a function that scores pairs of them: higher for people with a high effect."""
