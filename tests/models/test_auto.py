@@ -106,7 +106,7 @@ def test_scores_are_those_of_the_best_estimator(digits, chosen):
 
 def test_rate_is_the_smallest_that_the_data_allow(round_people):
     X, y = round_people
-    with pytest.warns(UserWarning, match=r"target_fpr=1e-06 cannot be measured: .* 2,808 different pairs, .* fpr_=0.011"):
+    with pytest.warns(UserWarning, match=r"target_fpr=1e-06 cannot be measured: .* 2,808 different pairs; .* fpr_=0.011"):
         chosen = AutoSimilarity(target_fpr=1e-6, time_budget=0.0, random_state=0).fit(X, y)
     # The smallest fold has 13 people with 6 points each: 78 * 77 / 2 - 13 * 15 = 2808 different pairs.
     assert chosen.fpr_ == 30 / 2808

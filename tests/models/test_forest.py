@@ -317,6 +317,13 @@ def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
     assert oob_auc == pytest.approx(unseen_auc, abs=0.02)
 
 
+def test_out_of_bag_figures_of_a_previous_fit_are_forgotten(blobs):
+    forest = small(n_estimators=120, oob_score=True).fit(*blobs)
+    forest.set_params(oob_score=False).fit(*blobs)
+    assert not hasattr(forest, "oob_roc_")
+    assert not hasattr(forest, "oob_score_")
+
+
 def test_too_few_trees_are_told(blobs):
     with pytest.warns(
         UserWarning, match=r"n_estimators=20 is too few for oob_score=True: pairs are out of bag for \d of the trees"

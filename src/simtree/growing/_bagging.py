@@ -144,12 +144,15 @@ def equally_out_of_bag(index: IndexPairs, stages: Sequence[Sequence[NDArray[np.b
     n_used : int
         Number of trees per stage, at least 1.
     """
-    counts = np.full(len(index), np.iinfo(np.int64).max)
+    if not index.has_both_kinds:
+        return index, 1
+    counts = np.full(len(index), np.iinfo(np.int32).max, dtype=np.int32)
     for bags in stages:
-        n_outside = np.zeros(len(index), dtype=np.int64)
+        n_outside = np.zeros(len(index), dtype=np.int32)
         for inside in bags:
-            n_outside += ~inside[index.first] & ~inside[index.second]
-        counts = np.minimum(counts, n_outside)
+            outside = ~inside
+            n_outside += outside[index.first] & outside[index.second]
+        np.minimum(counts, n_outside, out=counts)
     n_used = max(1, int(min(np.median(counts[index.same]), np.median(counts[~index.same]))))
     return index.take(counts >= n_used), n_used
 

@@ -20,7 +20,7 @@ from simtree._utils.validation import check_integer, check_n_jobs, check_real, c
 from simtree.growing._cross_validation import fold_numbers
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
-from simtree.metrics import tpr_at_fpr
+from simtree.metrics import Roc, tpr_at_fpr
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._persistence import model_from_state
@@ -167,6 +167,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     def _compare(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
         """Evaluate the candidates on all folds; set ``results_``, ``best_name_`` and ``fpr_``."""
         folds = self._folds(samples, source, rng)
+        self.fpr_ = self._measurable_fpr(min(len(pairs) - pairs.n_same for _, _, pairs in folds))
         start = time.perf_counter()
         names = [name for name, (_, closed) in presets.CANDIDATES.items() if not (closed and self.open_set_)]
         found: dict[str, list[tuple[Any, ...]]] = {}
@@ -178,24 +179,10 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
                     began = time.perf_counter()
                     make, _ = presets.CANDIDATES[name]
                     rocs = [_held_out_roc(_seeded(make(presets.SMALL), seed, self.n_jobs), samples, *fold) for fold in folds]
-                    found[name] = [(roc, n_different, time.perf_counter() - began) for roc, n_different in rocs]
+                    found[name] = [(roc, time.perf_counter() - began) for roc in rocs]
                 yield name
 
         list(reported(tried(), self, n_steps=len(names), what="comparing candidates", verbose=self.verbose))
-        fewest = min(n_different for fold in found.values() for _, n_different, _ in fold)
-        if fewest <= MIN_DIFFERENT:
-            raise ValueError(
-                f"y leaves {count(fewest, 'different pair')} in a fold, but more than {MIN_DIFFERENT} are needed; "
-                "give more classes or more samples per class, or fit a single model, such as GaussianSimilarity."
-            )
-        self.fpr_ = max(self.target_fpr, MIN_DIFFERENT / fewest)
-        if self.fpr_ > self.target_fpr:
-            warnings.warn(
-                f"target_fpr={self.target_fpr:g} cannot be measured: a fold has only {count(fewest, 'different pair')}, and "
-                f"candidates are compared at fpr_={self.fpr_:.2g}; give more identities or samples, or a larger target_fpr.",
-                UserWarning,
-                stacklevel=4,
-            )
         rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
         # A stable sort: among ties the simpler candidate, which comes first.
         order = sorted(found, key=lambda name: -float(np.mean(rates[name])))
@@ -204,9 +191,26 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             "tpr": np.array([np.mean(rates[name]) for name in order]),
             "tpr_spread": np.array([np.std(rates[name], ddof=1) if len(folds) > 1 else np.nan for name in order]),
             "auc": np.array([np.mean([roc.auc() for roc, *_ in found[name]]) for name in order]),
-            "seconds": np.array([found[name][-1][2] for name in order]),
+            "seconds": np.array([found[name][-1][1] for name in order]),
         }
         self.best_name_ = order[0]
+
+    def _measurable_fpr(self, n_different: int) -> float:
+        """Return the rate to compare candidates at, if the smallest fold has this many different pairs."""
+        if n_different <= MIN_DIFFERENT:
+            raise ValueError(
+                f"y leaves {count(n_different, 'different pair')} in a fold, but more than {MIN_DIFFERENT} are needed; "
+                "give more classes or more samples per class, or fit a single model, such as GaussianSimilarity."
+            )
+        fpr = max(self.target_fpr, MIN_DIFFERENT / n_different)
+        if fpr > self.target_fpr:
+            warnings.warn(
+                f"target_fpr={self.target_fpr:g} cannot be measured: a fold has only {count(n_different, 'different pair')}; "
+                f"candidates are compared at fpr_={fpr:.2g}; give more identities or samples, or a larger target_fpr.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return fpr
 
     def _folds(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
         """Return, for each fold, a mask of the training samples, the source of pairs, and the held-out pairs to score."""
@@ -333,9 +337,9 @@ def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
 
 def _held_out_roc(
     candidate: Similarity, samples: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
-) -> tuple[Any, int]:
-    """Return the ROC curve of a candidate on held-out pairs, and the number of different pairs."""
+) -> Roc:
+    """Return the ROC curve of a candidate on held-out pairs."""
     known = _sampler_of(source, np.flatnonzero(seen))
     candidate.fit(samples[seen], known.labels, never_pair=known.never_pair)
     numbers = np.column_stack([pairs.first, pairs.second])
-    return candidate._roc_on(samples, pairs.same, numbers), len(pairs) - pairs.n_same
+    return candidate._roc_on(samples, pairs.same, numbers)

@@ -389,8 +389,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         candidates, n_used = equally_out_of_bag(candidates, [bags])
         if candidates.has_both_kinds:
             values = [tree.llr for tree in trees]
-            scores, _ = self._out_of_bag_scores(samples, candidates, trees, values, bags, n_used)
-            lowest = np.quantile(scores[~candidates.same], 1.0 - focus)
+            scores = self._out_of_bag_scores(samples, candidates, trees, values, bags, n_used)[0]
+            lowest = np.quantile(scores[~candidates.same], 1.0 - focus, overwrite_input=True)  # saves a copy at the memory peak
             candidates = candidates.take(scores >= lowest)
         if not candidates.has_both_kinds:
             raise ValueError(
@@ -405,10 +405,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     def _drop_second_half(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> None:
         """Drop the trees grown on hard pairs, with a warning, if they lower the out-of-bag AUC or partial AUC."""
-        index, scores, _, _ = self._out_of_bag(samples, source, tasks)
+        index, scores, _ = self._out_of_bag(samples, source, tasks)
         if not index.has_both_kinds or len(scores) < 2:
             return
-        first, both = (roc_curve(found, index.same) for found in (scores[0], scores.sum(axis=0)))
+        first, both = (roc_curve(found, index.same) for found in (scores[0, 0], scores[:, 0].sum(axis=0)))
         focus = self._focus()
         if both.auc() >= first.auc() and partial_auc(both, focus) >= partial_auc(first, focus):
             return
@@ -504,8 +504,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     def _evaluate(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> None:
         """Compute the ROC curves and the threshold of the grown forest."""
-        rng = np.random.default_rng(0)
-        index = source.subsample(TRAINING_SAMPLE, rng)
+        for name in ("oob_roc_", "oob_score_"):  # of a previous fit
+            self.__dict__.pop(name, None)
+        index = source.subsample(TRAINING_SAMPLE, np.random.default_rng(0))
         self._training_roc = roc_curve(self._scorer(samples)(index.first, index.second), index.same)
         if self.oob_score:
             self.oob_roc_ = self._out_of_bag_roc(samples, source, tasks)
@@ -528,7 +529,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     def _out_of_bag_roc(self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]) -> Roc:
         """Return the ROC curve of pairs scored by trees for which they are out of bag, extrapolated to all trees."""
-        index, scores, halves, n_used = self._out_of_bag(samples, source, tasks)
+        index, scores, n_used = self._out_of_bag(samples, source, tasks, halves=True)
         if not index.has_both_kinds:
             raise ValueError(
                 f"oob_score=True: with n_estimators={self.n_estimators} too few pairs are out of bag to have both same "
@@ -541,24 +542,24 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 "trees, so that out-of-bag figures are low and depend on the number of trees; "
                 f"use at least {-(-self.n_estimators * MIN_OOB_TREES // n_used)} trees.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        kinds = (index.same, ~index.same)
-        found = [extrapolate_scores(scores.sum(axis=0)[kind], halves[:, kind], n_used, n_trees) for kind in kinds]
+        total = scores.sum(axis=0)
+        found = [extrapolate_scores(total[0, k], total[1:, k], n_used, n_trees) for k in (index.same, ~index.same)]
         return roc_curve(np.concatenate(found), np.repeat([True, False], [len(part) for part in found]))
 
     def _out_of_bag(
-        self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]
-    ) -> tuple[IndexPairs, NDArray[np.float64], NDArray[np.float64], int]:
-        """Return out-of-bag pairs, their scores in each stage and in total by each half of the trees, and how many are used."""
-        bags, values = [task.in_bag(source) for task in tasks], self._cell_values()
-        stages = self._stages()
+        self, samples: NDArray[Any], source: PairSource, tasks: list[TreeTask], *, halves: bool = False
+    ) -> tuple[IndexPairs, NDArray[np.float64], int]:
+        """Return out-of-bag pairs, their scores in each stage as of `_out_of_bag_scores`, and by how many trees of a stage."""
+        bags, values, stages = [task.in_bag(source) for task in tasks], self._cell_values(), self._stages()
         index = source.subsample(OOB_PAIRS, np.random.default_rng(1))
         index, n_used = equally_out_of_bag(index, [bags[stage] for stage in stages])
-        found = [
-            self._out_of_bag_scores(samples, index, self.trees_[stage], values[stage], bags[stage], n_used) for stage in stages
+        scores = [
+            self._out_of_bag_scores(samples, index, self.trees_[stage], values[stage], bags[stage], n_used, halves=halves)
+            for stage in stages
         ]
-        return index, np.array([scores for scores, _ in found]), np.sum([halves for _, halves in found], axis=0), n_used
+        return index, np.array(scores), n_used
 
     def _out_of_bag_scores(
         self,
@@ -568,21 +569,26 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         values: list[NDArray[np.float64]],
         bags: list[NDArray[np.bool_]],
         n_used: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the score of each pair by ``n_used`` trees for which it is out of bag, and by each half of these trees."""
+        *,
+        halves: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the score of each pair by ``n_used`` trees for which it is out of bag; with halves, also by each half of them.
+
+        The result has shape (1, n_pairs) or (3, n_pairs). Halves have ``n_used // 2`` trees, and are zero if there are none.
+        """
         average = np.median if self.aggregation == "median_rank" else np.mean
-        n_half = n_used // 2
-        scores, halves = np.empty(len(index)), np.zeros((2, len(index)))
+        n_half = n_used // 2 if halves else 0
+        scores = np.zeros((3 if halves else 1, len(index)))
 
         def fill(rows: slice) -> None:
-            pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
+            pairs = trees[0].pair_map.complete(SamplePairs(samples, samples, index.first[rows], index.second[rows]))
             used = first_out_of_bag(out_of_bag_values(trees, values, bags, pairs), n_used)
-            scores[rows] = average(used, axis=0)
+            scores[0, rows] = average(used, axis=0)
             for k in range(2 if n_half else 0):
-                halves[k, rows] = average(used[k : 2 * n_half : 2], axis=0)
+                scores[1 + k, rows] = average(used[k : 2 * n_half : 2], axis=0)
 
         in_threads(fill, list(iter_blocks(len(index))), self.n_jobs)
-        return scores, halves
+        return scores
 
 
 def iter_blocks(n: int) -> Iterator[slice]:
