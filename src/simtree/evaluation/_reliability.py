@@ -18,9 +18,9 @@ MIN_UNITS, MIN_SESSIONS = 10, 20
 # Few units bring most pairs if this share of them would be as informative with equal weights (Kish), and at most this many.
 MAX_EVEN_SHARE, MAX_EVEN = 1.0 / 3.0, 50.0
 # Relative standard error from which on a rate rests on few units: a constant, and a share of 1 / n_units.
-MAX_ERROR, MAX_ERROR_PER_UNIT = 0.65, 7.0
+MAX_ERROR, MAX_ERROR_PER_UNIT = 0.7, 7.0
 # Share of searches from which on one unit decides their result: a constant, and a share of 1 / n_units.
-MAX_HUB, MAX_HUB_PER_UNIT = 0.5, 5.0
+MAX_HUB, MAX_HUB_PER_UNIT = 0.6, 5.0
 
 OF_SEARCHES = "sessions are not accounted for in the intervals of rank 1 and FNIR."
 
