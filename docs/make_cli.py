@@ -101,7 +101,8 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         ["simtree evaluate people.simtree people.test.csv --label person --never-pair sitting --by device --plots plots"],
     ),
     "score": (
-        "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`.",
+        "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`. "
+        "With `--max-fpr` that command also chooses a threshold, with the promise of `simtree calibrate`.",
         [
             "simtree score people.simtree pairs.csv people.test.csv",
             "simtree score people.simtree pairs.csv people.test.csv --label person --format 5column",

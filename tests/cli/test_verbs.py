@@ -20,6 +20,7 @@ from simtree.cli import _explain, _fit
 from simtree.cli import _tables as tables
 from simtree.cli import _trial as trial
 from simtree.cli._app import app
+from simtree.evaluation import read_scores, threshold_for_scores
 from simtree.models import _presets as presets
 from simtree.models._presets import forest_preset
 from simtree.pairs._sampling import PairSampler
@@ -507,6 +508,23 @@ def test_scores_that_cannot_be_evaluated(folder, tmp_path):
     assert "Error" in run("evaluate", "--scores", tmp_path / "scores.txt", code=1).stderr
 
 
+def test_scores_of_a_file_get_a_promise_or_a_refusal(tmp_path):
+    rng = np.random.default_rng(0)
+    u, v = np.triu_indices(100)
+    pd.DataFrame(
+        {"claimed_id": u, "real_id": v, "probe_label": v, "score": 3.0 * (u == v) + 0.3 * rng.normal(size=len(u))}
+    ).to_csv(tmp_path / "scores.txt", sep=" ", index=False, header=False)
+    call = ["evaluate", "--scores", tmp_path / "scores.txt", "--max-fpr", 0.01]
+    found = json.loads(run(*call, "--json").stdout)["guarantee"]
+    table = read_scores(tmp_path / "scores.txt")
+    expected = threshold_for_scores(table.scores, table.same, table.identities, max_fpr=0.01)
+    assert found["threshold"] == expected.threshold
+    assert "without that assumption" in found["promise"]
+    assert found["promise"] in " ".join(run(*call).stdout.replace("│", " ").replace("|", " ").split())
+    refused = run(*call, "--assume", "none", code=1)
+    assert "give data of about 597 identities" in refused.stderr
+
+
 def test_evaluate_called_wrongly(folder, tmp_path):
     model, data = folder / "people.simtree", folder / "test.csv"
     for arguments in ([], [model], [model, data]):
@@ -514,6 +532,7 @@ def test_evaluate_called_wrongly(folder, tmp_path):
     for option in (["--unit", "samples"], ["--n-pairs", 10], [*LABEL]):
         done = run("evaluate", "--scores", data, *option, code=2)
         assert f"{option[0]} cannot be combined with --scores" in done.stderr
+    assert "--max-fpr goes with --scores" in run("evaluate", model, data, *LABEL, "--max-fpr", 0.1, code=2).stderr
     (tmp_path / "file").write_text("")
     assert "is a file" in run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file", code=2).stderr
     done = run("evaluate", model, data, *LABEL, "--plots", tmp_path / "file" / "below", code=1)

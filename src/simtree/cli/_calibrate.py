@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,10 @@ import typer
 
 from simtree.cli._common import (
     DEFAULT_COMPARISONS,
+    Assume,
+    Assumption,
     Comparisons,
+    Confidence,
     Data,
     Jobs,
     Json,
@@ -30,13 +32,6 @@ from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, sampl
 from simtree.cli._tables import read_samples
 
 
-class Assumption(StrEnum):
-    """Assumption of a guarantee."""
-
-    regular = "regular"
-    none = "none"
-
-
 def calibrate(
     model: Model,
     data: Data,
@@ -45,20 +40,11 @@ def calibrate(
         float,
         typer.Option("--max-fpr", metavar="RATE", help="Highest false positive rate that is allowed.", show_default=False),
     ],
-    confidence: Annotated[
-        float, typer.Option("--confidence", metavar="SHARE", help="Confidence level of the guarantee.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file and leave MODEL unchanged.")
     ] = None,
-    assume: Annotated[
-        Assumption,
-        typer.Option(
-            "--assume",
-            metavar="regular/none",
-            help="regular: new people are about as unequal as those in the data; none: no assumption (takes many).",
-        ),
-    ] = Assumption.regular,
+    assume: Assume = Assumption.regular,
     sessions: Annotated[
         str | None,
         typer.Option(

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,6 +72,24 @@ Comparisons = Annotated[
         metavar="N",
         min=0,
         help="Maximum number of pairs to compare; if there are more, they are sampled; 0 for all.",
+    ),
+]
+
+
+class Assumption(StrEnum):
+    """Assumption of a guarantee."""
+
+    regular = "regular"
+    none = "none"
+
+
+Confidence = Annotated[float, typer.Option("--confidence", metavar="SHARE", help="Confidence level of the guarantee.")]
+Assume = Annotated[
+    Assumption,
+    typer.Option(
+        "--assume",
+        metavar="regular/none",
+        help="regular: new people are about as unequal as those in the data; none: no assumption (takes many).",
     ),
 ]
 

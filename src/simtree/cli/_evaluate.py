@@ -11,7 +11,10 @@ import typer
 
 from simtree.cli._common import (
     DEFAULT_COMPARISONS,
+    Assume,
+    Assumption,
     Comparisons,
+    Confidence,
     Jobs,
     Json,
     NeverPair,
@@ -37,8 +40,8 @@ from simtree.evaluation._report import (
     warning_lines,
 )
 from simtree.evaluation._results import Evaluation
-from simtree.evaluation._score_files import read_scores
-from simtree.evaluation._thresholds import ThresholdReport
+from simtree.evaluation._score_files import ScoreTable, read_scores
+from simtree.evaluation._thresholds import ThresholdReport, threshold_for_scores
 
 
 class Unit(enum.StrEnum):
@@ -98,6 +101,16 @@ def evaluate_model(
         ),
     ] = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
+    max_fpr: Annotated[
+        float | None,
+        typer.Option(
+            "--max-fpr",
+            metavar="RATE",
+            help="With --scores: choose a threshold with a guarantee on its false positive rate; see `simtree calibrate`.",
+        ),
+    ] = None,
+    confidence: Confidence = 0.95,
+    assume: Assume = Assumption.regular,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Folder for plots.", file_okay=False)] = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
@@ -123,8 +136,13 @@ def evaluate_model(
                 __sessions=sessions,
                 __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
             )
-            found = _from_scores(scores)
+            comparisons = _read(scores)
+            found = evaluate_scores(comparisons.scores, comparisons.same, identities=comparisons.identities)
+            if max_fpr is not None:
+                report = _promised(comparisons, max_fpr, confidence, assume)
         else:
+            if max_fpr is not None:
+                raise typer.BadParameter("--max-fpr goes with --scores; use `simtree calibrate` for a model.")
             if model is None or data is None or label is None:
                 raise typer.BadParameter("give MODEL, DATA and --label COL, or --scores FILE.")
             learned = load_model(model)
@@ -138,11 +156,21 @@ def evaluate_model(
     rates = None if scores is not None else rates_at_threshold(found)
     if as_json:
         at_threshold = None if rates is None else dataclasses.asdict(rates)
-        show_json(
-            {"model": model and str(model), "data": source, "at_threshold": at_threshold, **found.to_dict(), "plots": files}
-        )
+        result = {
+            "model": model and str(model),
+            "data": source,
+            "at_threshold": at_threshold,
+            **found.to_dict(),
+            "plots": files,
+        }
+        if max_fpr is not None and report is not None:
+            result["guarantee"] = {**report.to_dict(), "promise": report.promise}
+        show_json(result)
         return
-    show(*_tables(found, source, rates, report, by), *warning_lines(found), *legend(found), "", in_plain_words(found) or "")
+    tables = _tables(found, source, rates, report, by)
+    if max_fpr is not None and report is not None:
+        tables.append(_guarantee_table(report))
+    show(*tables, *warning_lines(found), *legend(found), "", in_plain_words(found) or "")
     for file in files:
         say(f"Drawn: {file}")
 
@@ -247,7 +275,26 @@ def _ends(low: float, high: float) -> str:
     return f"[{low:.3g}, {high:.3g}]"
 
 
-def _from_scores(path: Path) -> Evaluation:
+def _read(path: Path) -> ScoreTable:
     check_there(path)
-    found = read_scores(path)
-    return evaluate_scores(found.scores, found.same, identities=found.identities)
+    return read_scores(path)
+
+
+def _promised(comparisons: ScoreTable, max_fpr: float, confidence: float, assume: Assumption) -> ThresholdReport:
+    """Choose a threshold for the scores of a file, with a guarantee."""
+    return threshold_for_scores(
+        comparisons.scores,
+        comparisons.same,
+        comparisons.identities,
+        max_fpr=max_fpr,
+        confidence=confidence,
+        assume=assume.value,
+    )
+
+
+def _guarantee_table(report: ThresholdReport) -> Any:
+    rows = table(f"Threshold {report.threshold:.6g}", "property", "value")
+    rows.add_row("promise", f"{report.promise}. For new identities, if the scores are of samples that their model had not seen")
+    rows.add_row("FPR here", f"{report.fpr:.3g}")
+    rows.add_row("TPR here", f"{report.tpr:.3g}")
+    return rows
