@@ -94,8 +94,7 @@ def undefined_names(code):
     return {node.id for node in nodes if isinstance(node, ast.Name)} - known
 
 
-# Of `simtree.evaluation` not yet.
-@pytest.mark.parametrize("name", [name for name in LISTED if ".evaluation" not in getattr(resolve(name), "__module__", "")])
+@pytest.mark.parametrize("name", LISTED)
 def test_an_example_can_be_pasted(name):
     """It imports what it uses: doctest would find the names of the module, but a reader does not."""
     examples = doctest.DocTestParser().get_examples(resolve(name).__doc__ or "")

@@ -173,6 +173,7 @@ def evaluate_scores(
 
     Examples
     --------
+    >>> from simtree import evaluate_scores
     >>> result = evaluate_scores([4, 3, 2, 1], [True, True, False, False])
     >>> result.auc.value, result.zero_fmr
     (1.0, 0.0)

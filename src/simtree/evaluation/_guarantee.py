@@ -315,6 +315,7 @@ def n_identities_for(max_fpr: float, confidence: float = 0.95, assume: str = "no
 
     Examples
     --------
+    >>> from simtree.evaluation import n_identities_for
     >>> n_identities_for(1e-2), n_identities_for(1e-3), n_identities_for(1e-3, assume="regular")
     (598, 5990, 56)
     """

@@ -49,6 +49,7 @@ def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, df: ArrayLike, conf
 
     Examples
     --------
+    >>> from simtree.evaluation import wilson_interval
     >>> wilson_interval(0.0, 299, df=24).round(3).tolist()
     [0.0, 0.014]
     """
@@ -79,6 +80,7 @@ def upper_bound(rate: ArrayLike, n_effective: ArrayLike, confidence: float = 0.9
 
     Examples
     --------
+    >>> from simtree.evaluation import upper_bound
     >>> upper_bound([0.0, 0.001], 3000).round(5).tolist()
     [0.001, 0.00258]
     """
@@ -309,6 +311,7 @@ def tally_pairs(
 
     Examples
     --------
+    >>> from simtree.evaluation import tally_pairs
     >>> tallies = tally_pairs([3, 2, 2, 1], [True, False, True, False], ["a", "a", "b", "b"], ["a", "b", "b", "c"])
     >>> tallies.different.thresholds.tolist(), tallies.different.totals[:-1].tolist()
     ([3.0, 2.0, 1.0], [0.0, 1.0, 2.0])
@@ -369,6 +372,8 @@ def point_intervals(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.evaluation import point_intervals
     >>> rng = np.random.default_rng(0)
     >>> first, second = rng.integers(0, 50, (2, 400))
     >>> same = first % 2 == second % 2

@@ -33,6 +33,7 @@ class Estimate(NamedTuple):
 
     Examples
     --------
+    >>> from simtree.evaluation import Estimate
     >>> print(Estimate(0.25, 0.2, 0.3125))
     0.25 [0.2, 0.312]
     """

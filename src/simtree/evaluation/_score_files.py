@@ -55,6 +55,7 @@ class Comparison(NamedTuple):
 
     Examples
     --------
+    >>> from simtree.evaluation import Comparison
     >>> Comparison("ann", "ann", "ann/3", 1.5).same
     True
     """
@@ -111,6 +112,7 @@ def read_scores(path: str | os.PathLike[str], *, format: str | None = None) -> S
 
     Examples
     --------
+    >>> from simtree.evaluation import Comparison, read_scores, write_scores
     >>> import tempfile
     >>> from simtree import evaluate_scores
     >>> lines = [Comparison("ann", "ann", "ann/1", 0.9), Comparison("ann", "bob", "bob/1", 0.2)]

@@ -111,6 +111,7 @@ class ThresholdReport:
 
     Examples
     --------
+    >>> from simtree.evaluation import ThresholdReport
     >>> print(ThresholdReport(1.5, "accuracy", None, None, 0.01, 0.9, 10, 45, 400))
     threshold 1.5 (accuracy): FPR 0.01, TPR 0.9 on 45 same and 400 different pairs of 10 identities
     """
@@ -321,6 +322,8 @@ def threshold_for_scores(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simtree.evaluation import threshold_for_scores
     >>> rng = np.random.default_rng(0)
     >>> u, v = np.triu_indices(100)
     >>> report = threshold_for_scores((u == v) + 0.1 * rng.normal(size=len(u)), u == v, np.column_stack([u, v]), max_fpr=0.01)
