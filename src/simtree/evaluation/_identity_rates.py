@@ -42,10 +42,10 @@ class Resampler:
     ----------
     first, second : ndarray of shape (n_cell_pairs,)
         The two cells of each pair of cells, as integers from 0.
-    accepted, rejected : ndarray of shape (n_levels, n_cell_pairs)
-        Weight of the accepted pairs of each pair of cells at each level; of the rejected pairs at each low level.
-    compared : ndarray of shape (n_cell_pairs,)
-        Weight of all pairs of each pair of cells.
+    accepted : ndarray of shape (n_thresholds + 1, n_cell_pairs)
+        Weight of the accepted pairs of each pair of cells at decreasing thresholds; the last row has all pairs.
+    levels, low_levels : ndarray of int
+        The thresholds at which accepted, and rejected, pairs are counted, as rows.
     factors : list of ndarray of shape (n_cells,)
         Number of the identity of each cell, and of its session if there are sessions.
     """
@@ -53,13 +53,23 @@ class Resampler:
     first: Codes
     second: Codes
     accepted: FloatArray
-    rejected: FloatArray
-    compared: FloatArray
+    levels: Codes
+    low_levels: Codes
     factors: list[Codes]
+
+    @property
+    def compared(self) -> FloatArray:
+        """Weight of all pairs of each pair of cells."""
+        return np.asarray(self.accepted[-1])
 
     def rates(self, *, low: bool = False) -> FloatArray:
         """Return the rate of accepted pairs at each level, or of rejected pairs at each low level."""
-        return np.asarray((self.rejected if low else self.accepted).sum(axis=1) / self.compared.sum())
+        rates = self.accepted.sum(axis=1) / self.compared.sum()
+        return np.asarray(1.0 - rates[self.low_levels] if low else rates[self.levels])
+
+    def _counted(self, level: int, low: bool) -> FloatArray:
+        """Return the weight of accepted, or rejected, pairs of each pair of cells at a level."""
+        return np.asarray(self.compared - self.accepted[self.low_levels[level]] if low else self.accepted[self.levels[level]])
 
     def relative_rates(self, level: int, n_drawn: tuple[int, ...], n_draws: int, *, low: bool = False) -> FloatArray:
         """Return the rates of resampled identities relative to the rate of all of them.
@@ -81,7 +91,7 @@ class Resampler:
             Relative rates; draws without any compared pair count as 0.
         """
         weights, compared = self._draw(n_drawn, n_draws)
-        counted = (self.rejected if low else self.accepted)[level]
+        counted = self._counted(level, low)
         expected = compared * (counted.sum() / self.compared.sum())
         relative: FloatArray = np.zeros(n_draws)
         np.divide(self._sum(counted, weights), expected, out=relative, where=expected > 0.0)
@@ -249,9 +259,8 @@ class IdentityRates:
         codes, table = np.concatenate(self._kept_codes), np.concatenate(self._kept_tables, axis=1)
         cells, numbers = np.unique(np.concatenate(np.divmod(codes, self._n_cells)), return_inverse=True)
         first, second = np.split(numbers, 2)
-        compared = table[-1]
         factors = [np.unique(factor[cells], return_inverse=True)[1] for factor in self._factors]
-        return Resampler(first, second, table[:-1][self._high], compared - table[:-1][self._low], compared, factors)
+        return Resampler(first, second, table, np.flatnonzero(self._high), np.flatnonzero(self._low), factors)
 
 
 def count_identity_rates(
