@@ -24,8 +24,8 @@ forests do. So `GaussianSimilarity` was added (it has one covariance within and 
 ratio has four unconstrained ones), and all models were chosen again on the training speakers of split 0, in three and in six
 folds (24 and 30 training speakers). There it is the best single model in AUC and at an FPR of 0.1; forests in addition to it
 help at 0.001 and below. Also compared: landmarks before it, random subsets of speakers or features, samples scaled to unit
-length, forests along discriminant directions. The results are probably limited by the number of speakers (with 12 more of
-them, AUCs increase by about 0.01), and by features that mix the speaker with the spoken digit.""",
+length, forests along discriminant directions. The results are probably limited by the number of speakers, and
+by features that mix the speaker with the spoken digit.""",
     "lfw": """Compared on the training people: more and less whitening, forests on raw and on whitened features, with same
 pairs uniform over pairs and over people, with more pairs and fewer trees, a likelihood ratio, Euclidean distance as a
 further member. Same pairs that are uniform over people (`same_weighting`) help most at the lowest FPRs and cost a little at
