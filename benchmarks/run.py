@@ -120,7 +120,10 @@ def main() -> None:
             load, start, share = os.getloadavg(), time.perf_counter(), Share()
             print(f"{name} ...", file=sys.stderr, flush=True)
             if options.rows and name == "fit" and name in found:
-                found[name] = bench_fit.measure_again(folder, scale, repeats, found[name], options.rows)
+                try:
+                    found[name] = bench_fit.measure_again(folder, scale, repeats, found[name], options.rows)
+                except ValueError as error:
+                    parser.exit(2, f"{error}\n")
                 found[name]["setting"]["again"] = {"rows": options.rows.pattern, "others": share.of_others()}
                 write(options.out, {"scale": scale, "sections": found})
                 print(section_as_markdown(name, found[name]) + "\n", flush=True)
