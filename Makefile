@@ -15,7 +15,7 @@ endif
 endif
 
 .PHONY: help demo docs docs-check test test-fast coverage check format lint types unit oldest bench bench-quick bench-tree clean
-.PHONY: kernels kernels-interpreted kernels-checked model-files
+.PHONY: kernels kernels-compiled kernels-interpreted kernels-checked model-files
 
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ docs-check: $(VENV)/docs.stamp    ## build the site without executing its exampl
 
 # What needs one core each runs two at a time; then the tests, which use both.
 test: $(VENV)/test.stamp $(VENV)/docs.stamp    ## everything that is checked before a change lands
-	$(MAKE) --jobs 2 --output-sync=target lint kernels-checked kernels-interpreted types docs-check model-files
+	$(MAKE) --jobs 2 --output-sync=target lint kernels-compiled kernels-checked kernels-interpreted types docs-check model-files
 	$(MAKE) guarantees-quick
 	$(MAKE) unit
 
@@ -64,6 +64,10 @@ coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the ker
 # Each mode has its own cache of compiled kernels, so only the first run compiles.
 kernels: kernels-checked kernels-interpreted model-files    ## the kernel tests twice more: interpreted, and with array bounds checked
 
+# The tests run on two processes, each of which would compile the kernels if there were no cache of them.
+kernels-compiled: $(VENV)/test.stamp
+	$(PYTEST) tests/contracts/test_golden.py
+
 kernels-interpreted: $(VENV)/test.stamp
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/kernels tests/contracts
 
@@ -74,8 +78,9 @@ model-files: $(VENV)/test.stamp    ## forged model files by the thousand, with a
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_model_files.py --n 10000 --seed 1
 
 .PHONY: guarantees guarantees-quick
-guarantees: $(VENV)/test.stamp    ## simulate what is promised about unequal people, into docs/guarantees.md; hours
+guarantees: $(VENV)/test.stamp    ## simulate thresholds and intervals for unequal people, into docs/guarantees.md and intervals.md; hours
 	$(BIN)/python benchmarks/bench_guarantees.py
+	$(BIN)/python benchmarks/bench_coverage.py
 
 guarantees-quick: $(VENV)/test.stamp    ## a part of it, in two minutes; fails if a promise is broken beyond chance
 	$(BIN)/python benchmarks/bench_guarantees.py --quick
@@ -87,10 +92,6 @@ oldest: ## the tests with the oldest versions that are allowed, in an environmen
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
 	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
-
-.PHONY: guarantees
-guarantees: $(VENV)/test.stamp    ## simulate the coverage of all intervals, 1,000 runs per cell, and write docs/intervals.md (hours)
-	$(BIN)/python benchmarks/bench_coverage.py --runs 1000
 
 .PHONY: hooks wheel
 hooks: $(VENV)/dev.stamp    ## the hooks of .pre-commit-config.yaml on all files

@@ -110,6 +110,7 @@ def test_a_forest_beats_its_trees_on_held_out_samples(blobs):
 # Seeds, threads, processes
 
 
+@pytest.mark.slow
 def test_same_forest_for_any_number_of_jobs(blobs):
     forests = [small(n_jobs=n_jobs, n_estimators=5).fit(*blobs) for n_jobs in (1, 2, 4)]
     with joblib.parallel_config(backend="loky"):

@@ -34,6 +34,7 @@ def folds_of(identities, same, **options):
     return list(PairGroupKFold(**options).split(np.zeros((len(same), 2, 1)), same, identities))
 
 
+@pytest.mark.slow
 @given(labelled_pairs(), st.integers(2, 5), st.sampled_from([None, 0, 1]))
 @settings(deadline=None, max_examples=200)
 def test_no_identity_is_on_both_sides_and_both_kinds_are(pairs, n_splits, seed):

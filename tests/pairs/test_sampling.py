@@ -131,6 +131,7 @@ def test_shuffling_mixes_the_kinds_and_changes_only_the_order(n_pairs, weighting
         assert 0 < part.sum() < len(part)
 
 
+@pytest.mark.slow
 def test_ten_million_pairs_of_sixty_thousand_points():
     """The size that users have; all row numbers in range, four bytes each. (The time is the benchmark's business.)"""
     y = np.random.default_rng(0).integers(0, 10, 60_000)

@@ -55,6 +55,7 @@ def tree(blobs):
     return SimilarityTree(max_depth=5, random_state=0).fit(*blobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["simtree", "simtree.plots"])
 def test_an_import_does_not_import_matplotlib(module):
     code = f"import sys, {module}; print('matplotlib' in sys.modules)"
@@ -119,6 +120,7 @@ def any_tree(request, blobs):
     return SimilarityTree(max_depth=4, splitter=request.param, n_pairs=2000, random_state=0).fit(*blobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "length"), [(None, 70), ((6, 3), 20), ((20, 12), 1)])
 def test_texts_do_not_overlap(any_tree, size, length):
     ax = None if size is None else plt.figure(figsize=size).subplots()

@@ -31,6 +31,7 @@ def find(name):
     return found
 
 
+@pytest.mark.slow
 def test_picture_and_table_show_the_imports():
     assert make_architecture.make_page() == PAGE, "run python docs/make_architecture.py"
     assert make_architecture.make_picture() == make_architecture.PICTURE.read_text(encoding="utf-8")

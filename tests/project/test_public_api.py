@@ -43,6 +43,7 @@ def test_documented_parameters_are_those_of_the_signature(obj):
     assert ">>>" in doc, f"{obj.__qualname__} has no example"
 
 
+@pytest.mark.slow
 def test_public_modules_come_when_asked_for():
     code = "import simtree; simtree.datasets.make_tree_law; simtree.metrics.roc_curve; simtree.plots.RocDisplay"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -50,6 +51,7 @@ def test_public_modules_come_when_asked_for():
         simtree.dataset  # noqa: B018
 
 
+@pytest.mark.slow
 def test_import_brings_only_what_is_needed_at_once():
     """No plots, frames or command line, and not the slow parts of scikit-learn (which itself imports pandas if it is there)."""
     later = {"matplotlib", "polars", "typer", "torch", "sklearn.metrics", "sklearn.svm"}
