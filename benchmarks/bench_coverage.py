@@ -61,7 +61,7 @@ def one_run(name: str, n_people: int, seed: int) -> dict[str, object]:
         search.add(block, drawn.scores[block.first, block.second])
     ends["rank 1"] = search.rank1_interval(CONFIDENCE)[1]
     ends[f"FNIR at FPIR {FPIR:g}"] = search.fnir_intervals([FPIR], CONFIDENCE)[0]
-    doubts = [reason for reason in find_doubts(tallies, search, equal, at, "identities") if reason != OF_SEARCHES]
+    doubts = [reason for reason in find_doubts(tallies, search, at, "identities") if reason != OF_SEARCHES]
     return {"ends": ends, "warned": bool(doubts), "searches": search.found()}
 
 
@@ -160,7 +160,8 @@ identities carry less information than 100,000 independent pairs. The intervals 
 - the variance of a metric is the sum of the squared *influences* of the identities, minus what pairs of identities contribute
   twice; identification (rank 1, FNIR) leaves out one identity at a time;
 - the interval is Student's on the logit scale. Its end towards more errors is longer the larger the relative standard error is,
-  because samples that show too few errors also show too little of how unequal people are;
+  because samples that show too few errors also show too little of how unequal people are; for the FPR, this error is also
+  carried down from higher rates, where inequality is visible;
 - the threshold of a TPR at an FPR is estimated, too: the interval combines that of the TPR at a threshold with that of the
   threshold.
 
@@ -172,8 +173,8 @@ identities carry less information than 100,000 independent pairs. The intervals 
 - `sessions` adds a second kind of units: samples of one session share an effect across people, and the intervals are for new
   sessions, too. Rank 1 and FNIR do not account for sessions, and a warning says so.
 
-`Evaluation.warnings` has the reasons to doubt an interval: few identities bring most pairs or make up most of the variance, or
-there are few identities or sessions.
+`Evaluation.warnings` has the reasons to doubt an interval: few identities bring most pairs, some are mistaken for others far
+more (or less) often than most, or there are few identities or sessions.
 
 ## Coverage
 
@@ -194,6 +195,8 @@ TAIL = """
 - People who are not in the data. With 2 % wolves, 20 people include no wolf in 67 % of all draws and 60 people in 30 %; with
   5 %, in 36 % and 5 %. Then nothing in the data speaks of wolves, and no interval can. If a few people may cause most errors,
   use enough people to include some of them: at least three times the inverse of their share.
+- Searches among very unequal people. Rank 1 and the FNIR depend on the extremes of a gallery, which vary more from sample to
+  sample than any sample shows. There is a warning if people are seen to be that unequal.
 - New people come from the same population as the data, and the model was not trained on the data.
 """
 

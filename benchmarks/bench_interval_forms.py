@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from populations import POPULATIONS, Population
-from simtree.evaluation._intervals import logit_interval, tally_pairs, wilson_interval
+from simtree.evaluation._intervals import logit_interval, tally_interval, tally_pairs, wilson_interval
 from simtree.evaluation._tallies import degrees_of_freedom, effective_size
 from simtree.pairs._sampling import PairSampler
 
@@ -26,7 +26,8 @@ FORMS = (
     "Hall's transformation for skewness",
     "BCa bootstrap of the influences",
     "bootstrap-t of the influences on the logit scale",
-    "stretched logit interval (chosen)",
+    "stretched logit interval",
+    "the same, with errors carried down from higher rates (chosen)",
 )
 
 
@@ -41,7 +42,8 @@ def one_run(population: Population, n_people: int, fpr: float, seed: int) -> lis
     rate, influence = float(tally.rates[place]), tally.influence().at([place])
     variance, df = influence.variance()
     values, shared = np.array([rate]), influence.shared()
-    chosen = logit_interval(values, variance, df, shared, tally.n_pairs, influence.n_even / 2.0, 0.95)[0]
+    stretched = logit_interval(values, variance, df, shared, tally.n_pairs, influence.n_even / 2.0, 0.95)[0]
+    chosen = tally_interval(tally, [place], 0.95)[0]
     if not 0.0 < rate < 1.0:
         return [tuple(chosen)] * len(FORMS)
     units, error = influence.units[:, 0], float(np.sqrt(variance[0]))
@@ -56,6 +58,7 @@ def one_run(population: Population, n_people: int, fpr: float, seed: int) -> lis
         _hall(rate, units, error),
         _bca(rate, units, error, draws),
         _bootstrap_t(rate, units, on_logit, draws),
+        tuple(stretched),
         tuple(chosen),
     ]
 

@@ -11,7 +11,9 @@ from scipy.stats import binomtest, t
 
 from populations import POPULATIONS
 from simtree.evaluation._intervals import (
+    CARRIED_STRETCH,
     STRETCH,
+    carried_ends,
     logit_interval,
     matched_intervals,
     point_intervals,
@@ -150,6 +152,24 @@ def test_without_an_error_the_rule_of_three_on_pairs_of_identities():
     np.testing.assert_allclose(tpr[0], wilson_interval(1.0, 25, 24))
 
 
+def test_errors_are_carried_down_by_hand():
+    """Rates 0, 0.01, 0.04 and 0.6; the error of 0.04 is 0.3 on the logit scale, and grows by the root of two towards 0.01."""
+    rates = np.array([0.0, 0.01, 0.04, 0.6])
+    error = np.array([0.0, 0.2, 0.3, 0.5])
+    variance, df = (error * rates * (1.0 - rates)) ** 2, np.full(4, 59.0)
+    quantile = t.ppf(0.975, 59)
+    lowest, second, third, last = carried_ends(rates, variance, df, np.ones(4), 0.0025, 0.95)
+
+    def end(rate, carried):
+        return expit(logit(rate) + quantile * carried * (1.0 + CARRIED_STRETCH * carried * (1.0 - 2.0 * rate)))
+
+    assert second == pytest.approx(end(0.01, 0.3 * np.sqrt(2.0)))
+    assert third == pytest.approx(end(0.04, 0.3))
+    assert lowest == pytest.approx(end(0.0025, 0.6))  # 0.04 is LOOSER times as high
+    assert np.isnan(last)
+    assert np.isnan(carried_ends(np.array([0.0, 1.0]), np.zeros(2), np.ones(2), np.ones(2), 0.1, 0.95)).all()
+
+
 def test_logit_intervals_by_hand():
     """Rate 0.1, standard error 0.018: 0.2 on the logit scale; the upper end is stretched by 1 + 1.75 * 0.2 * 0.8."""
     quantile = t.ppf(0.975, 59)
@@ -209,7 +229,7 @@ def test_intervals_cover_for_unequal_people_or_warn(name):
         equal = eer(roc).value
         at_rate = tallies.tpr_intervals([tpr_at_fpr(roc, rate)], [rate], 0.95)[0]
         ends.append([fpr[at], tpr[at], at_rate, tallies.auc_interval(roc.auc(), 0.95), tallies.eer_interval(equal, 0.95)])
-        warned.append(bool(find_doubts(tallies, None, equal, at, "identities")))
+        warned.append(bool(find_doubts(tallies, None, at, "identities")))
         accepted = binomtest(int(tallies.different.totals[at]), tallies.different.n_pairs)
         binomial.append(accepted.proportion_ci(method="wilson"))
     inside = (np.array(ends)[..., 0] <= truth) & (truth <= np.array(ends)[..., 1])

@@ -6,11 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
+from scipy.stats import skew
 from sklearn.metrics import roc_auc_score
 
 from populations import POPULATIONS
 from simtree import evaluate, evaluate_scores
-from simtree.evaluation._reliability import OF_SEARCHES, _n_for_half
+from simtree.evaluation._intervals import tally_pairs
+from simtree.evaluation._reliability import OF_SEARCHES, _n_for_half, unit_skewness
 
 
 class Known:
@@ -62,8 +65,46 @@ def test_one_person_behind_most_false_positives_is_named():
     table[np.ix_(wolf, ~wolf)] += 2.0
     table[np.ix_(~wolf, wolf)] += 2.0
     result = evaluate(Known(table), np.arange(120)[:, None].astype(float), y, threshold=1.5)
-    assert "1 of 40 identities make up half of the variance of the FPR at the threshold" in " ".join(result.warnings)
-    assert "one of 40 identities is the best wrong match of" in " ".join(result.warnings)
+    (reason,) = result.warnings
+    assert (
+        "1 of 40 identities bring half of the false positives and one is the best wrong match of 98 % of the searches" in reason
+    )
+
+
+def test_one_person_who_is_never_mistaken_is_told():
+    """Heavy tails on one side warn of those on the other, which a sample may lack."""
+    y = np.repeat(np.arange(40), 3)
+    table = np.random.default_rng(0).normal(size=(120, 120))
+    table = table + table.T + 5.0 * (y[:, None] == y)
+    table[y == 7] -= 4.0
+    table[:, y == 7] -= 4.0
+    (reason,) = evaluate(Known(table), np.arange(120)[:, None].astype(float), y).warnings
+    assert reason.startswith("some identities are mistaken for others far less often than most; new identities may be")
+
+
+@pytest.mark.parametrize("increasing", [np.exp, np.cbrt, lambda scores: np.argsort(np.argsort(scores)).astype(float)])
+def test_skewness_does_not_change_with_increasing_functions_of_the_scores(increasing):
+    drawn = POPULATIONS["exponential 0.7"].draw(25, np.random.default_rng(0))
+    i, j = np.triu_indices(len(drawn.people), 1)
+    found = [
+        unit_skewness(tally_pairs(scores, drawn.people[i] == drawn.people[j], drawn.people[i], drawn.people[j]).different)
+        for scores in (drawn.scores[i, j], increasing(drawn.scores[i, j]))
+    ]
+    assert found[0] == pytest.approx(found[1])
+    assert found[0] > 1.0
+
+
+def test_skewness_is_that_of_normal_scores_by_hand():
+    """Eleven units compared pairwise once; unit 0 is accepted with all others, no other pair is."""
+    u, v = np.triu_indices(11, 1)
+    # A same pair in front, for the curve.
+    scores, same = np.append(np.where(u == 0, 2.0, 1.0), 3.0), np.append(np.zeros(55, dtype=bool), True)
+    tally = tally_pairs(scores, same, np.append(u, 3), np.append(v, 3)).different
+    assert tally.rates[1] == pytest.approx(10 / 55)
+    expected = ndtri(np.array([10.5, *[1.5] * 10]) / 11)
+    assert unit_skewness(tally) == pytest.approx(skew(expected))
+    few = tally_pairs(scores[[0, 1, -1]], same[[0, 1, -1]], np.array([0, 0, 3]), np.array([1, 2, 3])).different
+    assert unit_skewness(few) == 0.0
 
 
 def test_few_identities_and_few_sessions():

@@ -316,7 +316,7 @@ def _evaluate(
             for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
         threshold=None if options.threshold is not None and math.isinf(options.threshold) else by_threshold,
-        warnings=find_doubts(tallies, counted.searches, equal.value, index, options.unit),
+        warnings=find_doubts(tallies, counted.searches, index, options.unit),
     )
 
 

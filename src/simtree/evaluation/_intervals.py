@@ -22,8 +22,13 @@ from simtree.pairs._sources import IndexPairs
 
 # Slopes at the equal error rate are taken between this fraction and this multiple of it.
 NEARBY = 1.6
-# How much longer an interval is towards 1/2, per relative standard error; chosen by benchmarks/bench_coverage.py.
+# How much longer an interval is towards 1/2, per relative standard error; chosen by benchmarks/bench_coverage.py, as are the
+# following three.
 STRETCH = 1.75
+# The same for an error that is carried down from higher rates; these are at most LOOSER times as high.
+CARRIED_STRETCH, LOOSER = 1.0, 16.0
+# The upper end is that of a rate of at least this many of all pairs of units.
+FEWEST = 0.5
 # Pairs that share no unit are independent; this number of groups of pairs then replaces the units.
 N_GROUPS = 1024
 
@@ -112,10 +117,7 @@ class CurveTallies:
 
     def rate_intervals(self, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the FPR and of the TPR at each threshold, of shape (n_thresholds, 2)."""
-        fpr, tpr = (tally_interval(tally, slice(0, -1), confidence) for tally in (self.different, self.same))
-        # The FPR is at most that at any looser threshold: without errors the least of these bounds holds.
-        looser = np.minimum.accumulate(fpr[::-1, 1])[::-1]
-        fpr[:, 1] = np.where(self.different.rates[:-1] > 0.0, fpr[:, 1], looser)
+        fpr, tpr = (tally_interval(tally, slice(None), confidence) for tally in (self.different, self.same))
         return fpr, tpr
 
     def eer_interval(self, value: float, confidence: float) -> FloatArray:
@@ -162,9 +164,63 @@ def effective_units(tally: PairTally) -> float:
 
 
 def tally_interval(tally: PairTally, places: Any, confidence: float) -> FloatArray:
-    """Return intervals of the rates of a tally at some thresholds, of shape (n_places, 2)."""
-    influence, n_units = tally.influence().at(places), effective_units(tally)
-    return influence_interval(tally.rates[places], influence, tally.n_pairs, n_units, confidence, independent=tally.independent)
+    """Return intervals of the rates of a tally at some thresholds, of shape (n_places, 2).
+
+    If pairs join two units, the upper end is at least that of an error carried down from higher rates, see `carried_ends`.
+    """
+    influence, n_units = tally.influence(), effective_units(tally)
+    curve = slice(0, -1)
+    rates, of_curve = tally.rates[curve], influence.at(curve)
+    ends = influence_interval(rates, of_curve, tally.n_pairs, n_units, confidence, independent=tally.independent)
+    if tally.crossed and not tally.independent:
+        variance, df = of_curve.variance()
+        lowest = FEWEST / max(n_units * (2.0 * n_units - 1.0), 1.0)  # of the pairs of 2 * n_units units
+        carried = carried_ends(rates, variance, df, of_curve.shared(), lowest, confidence)
+        limits = wilson_interval(rates, n_units, df, confidence)[:, 1]
+        # Without errors the interval of this rate alone is the limit: it does not know how unequal units are.
+        known = np.isfinite(carried)
+        own = np.where(known & (rates <= 0.0), 0.0, ends[:, 1])
+        ends[:, 1] = np.maximum(own, np.where(known, np.minimum(carried, limits), 0.0))
+    return np.asarray(ends[places])
+
+
+def carried_ends(
+    rates: FloatArray, variance: FloatArray, df: FloatArray, shared: FloatArray, lowest: float, confidence: float
+) -> FloatArray:
+    """Return upper ends of increasing rates from the standard errors of higher rates.
+
+    How unequal units are is seen where errors are frequent. A quarter of the number of errors of n units is like the errors of
+    n / 2 units (their pairs are a quarter), whose relative standard error is larger by the square root of two. So the error of
+    a rate, carried down to a lower one, grows with the fourth root of their ratio.
+
+    Parameters
+    ----------
+    rates, variance, df, shared : array of shape (n,)
+        Increasing rates, and what `logit_interval` takes.
+    lowest : float
+        Lowest rate whose upper end is computed; lower ones get the same.
+    confidence : float
+        Confidence level.
+
+    Returns
+    -------
+    array of shape (n,)
+        Upper ends; NaN for rates of 1/2 and more, and where no higher rate below 1 has an error.
+    """
+    p = np.maximum(rates, lowest)
+    inside = (rates > 0.0) & (rates < 1.0)
+    spread = np.where(inside, rates * (1.0 - rates), 1.0)
+    scaled = np.where(inside, np.sqrt(variance) / spread * rates**0.25, 0.0)
+    ends = np.full(len(rates), np.nan)
+    first = np.searchsorted(rates, p, side="left")
+    last = np.searchsorted(rates, np.minimum(LOOSER * p, 0.5), side="right")
+    quantile = t.ppf(0.5 + confidence / 2.0, df)
+    for place in np.flatnonzero((p < 0.5) & (first < len(rates))):
+        highest = scaled[first[place] : max(last[place], first[place] + 1)].max()
+        error = highest / p[place] ** 0.25 if highest > 0.0 else np.nan
+        stretch = 1.0 + CARRIED_STRETCH * shared[first[place]] * error * (1.0 - 2.0 * p[place])
+        ends[place] = expit(logit(p[place]) + quantile[place] * error * stretch)
+    return ends
 
 
 def influence_interval(

@@ -1,4 +1,4 @@
-"""Reasons to doubt intervals: few identities that bring most pairs or most of the uncertainty, and few sessions.
+"""Reasons to doubt intervals: few identities that bring most pairs or stand out from the others, and few sessions.
 
 Coverage is measured in docs/intervals.md. A reason names what dominates, so that the reader knows which data to add.
 """
@@ -6,26 +6,29 @@ Coverage is measured in docs/intervals.md. A reason names what dominates, so tha
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import skew
 
 from simtree._utils.validation import count
 from simtree.evaluation._intervals import CurveTallies
 from simtree.evaluation._searching import SearchCounts
-from simtree.evaluation._tallies import Influence, PairTally
+from simtree.evaluation._tallies import PairTally
 from simtree.metrics import FloatArray
 
 # Fewer units or sessions than this carry no interval that could be checked.
 MIN_UNITS, MIN_SESSIONS = 10, 20
 # Few units bring most pairs if this share of them would be as informative with equal weights (Kish), and at most this many.
 MAX_EVEN_SHARE, MAX_EVEN = 1.0 / 3.0, 50.0
-# Relative standard error from which on a rate rests on few units: a constant, and a share of 1 / n_units.
-MAX_ERROR, MAX_ERROR_PER_UNIT = 0.7, 7.0
-# Share of searches from which on one unit decides their result: a constant, and a share of 1 / n_units.
-MAX_HUB, MAX_HUB_PER_UNIT = 0.6, 5.0
+# Units are very unequal if the skewness of how often each is accepted exceeds this, at the false positive rate nearest to
+# SKEWED_AT. Normal scores of their rates are compared, which a sum of effects makes about normal if people are.
+MAX_SKEWNESS, SKEWED_AT = 1.3, 0.3
+# With fewer others than this, the rate of a unit says little about it.
+MIN_OTHERS = 10
 
 OF_SEARCHES = "sessions are not accounted for in the intervals of rank 1 and FNIR."
 
 
-def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, eer: float, place: int, unit: str) -> tuple[str, ...]:
+def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, place: int, unit: str) -> tuple[str, ...]:
     """Return the reasons why some intervals may be too narrow.
 
     Parameters
@@ -34,8 +37,6 @@ def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, eer: float
         Counts of same and different pairs.
     searches : SearchCounts or None
         Result of searches.
-    eer : float
-        Equal error rate.
     place : int
         Index of the threshold in use.
     unit : str
@@ -56,22 +57,9 @@ def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, eer: float
         reason = _few_bring_most(tally)
         if reason is not None:
             found.append(f"{reason} {unit} bring half of the {kind} pairs, so intervals of the {what} may be too narrow.")
-    fpr = float(tallies.different.rates[place])
-    auc = 1.0 - float(tallies.same.rates[-1])
-    for influence, value, name in (
-        (tallies.different.influence().at([place]), fpr, "the FPR at the threshold"),
-        (tallies.eer_influence(eer), eer, "the EER"),
-        (tallies.influence(), auc, "the AUC"),
-    ):
-        reason = _few_dominate(influence, value)
-        if reason is not None:
-            found.append(f"{reason} {unit} make up half of the variance of {name}, so its interval may be too narrow.")
-    hub = 0.0 if searches is None else searches.largest_hub()
-    if hub > MAX_HUB + MAX_HUB_PER_UNIT / n_units:
-        found.append(
-            f"one of {n_units} {unit} is the best wrong match of {100 * hub:.0f} % of the searches, so intervals of rank 1 and "
-            "FNIR may be too narrow."
-        )
+    skewness = unit_skewness(tallies.different)
+    if abs(skewness) > MAX_SKEWNESS:
+        found.append(_standing_out(tallies, searches, skewness, place, unit))
     sessions = tallies.different.by_session
     if sessions is not None:
         n_sessions = int(np.count_nonzero(sessions.weights))
@@ -94,13 +82,47 @@ def _few_bring_most(tally: PairTally) -> str | None:
     return f"{_n_for_half(weights)} of {tally.n_active}"
 
 
-def _few_dominate(influence: Influence, value: float) -> str | None:
-    """Return how many units make up half of the variance if the relative standard error says that they are few."""
-    spread = value * (1.0 - value)
-    limit = MAX_ERROR + MAX_ERROR_PER_UNIT / max(influence.n_units, 1)
-    if spread <= 0.0 or not float(np.sqrt(influence.variance()[0][0])) / spread > limit:
-        return None
-    return f"{_n_for_half(influence.units[:, 0] ** 2)} of {influence.n_units}"
+def unit_skewness(tally: PairTally) -> float:
+    """Return the skewness of how often units are accepted with others, as normal scores; 0 where it cannot be judged.
+
+    Parameters
+    ----------
+    tally : PairTally
+        Counts of different pairs.
+
+    Returns
+    -------
+    float
+        Skewness. It does not change with increasing functions of the scores.
+    """
+    active = tally.by_unit.weights > 0.0
+    n_others = 2.0 * tally.n_unit_pairs / max(tally.n_active, 1)
+    rates = tally.rates[:-1]
+    inside = np.flatnonzero((rates > SKEWED_AT / 2.0) & (rates < 2.0 * SKEWED_AT))
+    if n_others < MIN_OTHERS or not len(inside):
+        return 0.0
+    place = int(inside[np.argmin(np.abs(rates[inside] - SKEWED_AT))])
+    # Half an acceptance more and less keeps the normal scores of 0 and 1 finite.
+    of_units = ndtri((tally.by_unit.rates(place)[active] * n_others + 0.5) / (n_others + 1.0))
+    return float(skew(of_units)) if np.ptp(of_units) > 0.0 else 0.0
+
+
+def _standing_out(tallies: CurveTallies, searches: SearchCounts | None, skewness: float, place: int, unit: str) -> str:
+    """Return the sentence on units that are accepted far more, or less, often with others than most."""
+    n_units = tallies.different.n_active
+    if skewness > 0.0:
+        accepted = np.nan_to_num(tallies.different.by_unit.rates(place)) * tallies.different.by_unit.weights
+        who = f"{_n_for_half(accepted)} of {n_units} {unit} bring half of the false positives" if accepted.any() else ""
+        hub = 0.0 if searches is None else searches.largest_hub()
+        search = f"one is the best wrong match of {100 * hub:.0f} % of the searches" if hub > 0.25 else ""
+        named = " and ".join(filter(None, [who, search]))
+        what = f"some {unit} are mistaken for others far more often than most" + (f" ({named})" if named else "")
+    else:
+        what = f"some {unit} are mistaken for others far less often than most"
+    return (
+        f"{what}; new {unit} may be still more extreme, so intervals of the FPR, rank 1 and FNIR, and of rates at low FPRs, "
+        "may be too narrow."
+    )
 
 
 def _n_for_half(shares: FloatArray) -> int:

@@ -61,6 +61,11 @@ class ClusterSums:
         """Total weight of the pairs of each cluster."""
         return self._weight
 
+    def rates(self, place: int) -> FloatArray:
+        """Return the rate of accepted pairs of each cluster at a threshold; NaN without pairs."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self._at_level[:, : place + 1].sum(axis=1) / self._weight)
+
     def residuals(self, rates: FloatArray, total: float) -> FloatArray:
         """Return the influence of each cluster on rates, of shape (n_clusters, n_thresholds + 1)."""
         sums = np.column_stack([np.cumsum(self._at_level[:, :-1], axis=1), self._placed])
