@@ -5,6 +5,8 @@ Pairs are an (n, 2, q) array; a coordinate is a column of ``coordinates(pairs, k
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 INSIDE, OUTSIDE = True, False
@@ -156,6 +158,70 @@ def auc(scores, same):
     """Rate of concording pairs of a same and a different pair, ties counting half."""
     difference = scores[same][:, None] - scores[~same][None, :]
     return (difference > 0).mean() + 0.5 * (difference == 0).mean()
+
+
+# Gradient boosting -----------------------------------------------------------------------------------
+
+
+def gradients(scores, same, weights):
+    """First and second derivatives of the weighted logistic loss log(1 + exp(score)) - [same] score."""
+    p = 1 / (1 + np.exp(-scores))
+    return weights * (p - same), weights * p * (1 - p)
+
+
+def bounded_value(g, h, l2, low, high):
+    """The minimiser of g v + (h + l2) v^2 / 2 between the bounds."""
+    return np.clip(-g / (h + l2), low, high)
+
+
+def boosted_split(codes, g, h, l2, min_leaf, low, high, directions):
+    """Gain, column and code of the split that decreases the loss most; among equals the first column, then the lowest code."""
+
+    def decrease(rows):
+        v = bounded_value(g[rows].sum(), h[rows].sum(), l2, low, high)
+        return -v * (g[rows].sum() + (h[rows].sum() + l2) * v / 2), v
+
+    best = (1e-9, None, None)
+    everywhere = np.ones(len(codes), dtype=bool)
+    for column in range(codes.shape[1]):
+        values = np.unique(codes[:, column]).astype(int)
+        for code, following in pairwise(values):
+            left = codes[:, column] <= code
+            if min(left.sum(), (~left).sum()) < min_leaf:
+                continue
+            (of_left, v_left), (of_right, v_right) = decrease(left), decrease(~left)
+            gain = of_left + of_right - decrease(everywhere)[0]
+            if directions[column] * (v_right - v_left) >= 0 and gain > best[0] * (1 + 1e-9):
+                best = (gain, column, (code + following - 1) // 2)  # the middle of codes that give the same split
+    return best
+
+
+def boosted_tree(codes, g, h, l2, min_leaf, max_leaves, max_depth, bound, directions):
+    """Leaves as (rows, value), in the order in which they were made: the leaf with the largest gain is split next."""
+    rows = np.arange(len(codes))
+
+    def leaf(rows, depth, low, high):
+        split = (0.0, None, None)
+        if depth < max_depth:
+            split = boosted_split(codes[rows], g[rows], h[rows], l2, min_leaf, low, high, directions)
+        return {"rows": rows, "depth": depth, "low": low, "high": high, "split": split}
+
+    leaves = [leaf(rows, 0, -bound, bound)]
+    while len(leaves) < max_leaves:
+        at = max(range(len(leaves)), key=lambda k: leaves[k]["split"][0] if leaves[k]["split"][1] is not None else -1)
+        _, column, code = leaves[at]["split"]
+        if column is None:
+            break
+        parent = leaves.pop(at)
+        left = codes[parent["rows"], column] <= code
+        parts = parent["rows"][left], parent["rows"][~left]
+        values = [bounded_value(g[part].sum(), h[part].sum(), l2, parent["low"], parent["high"]) for part in parts]
+        bounds = [[parent["low"], parent["high"]], [parent["low"], parent["high"]]]
+        if directions[column]:
+            lower = 0 if directions[column] > 0 else 1
+            bounds[lower][1] = bounds[1 - lower][0] = (values[0] + values[1]) / 2
+        leaves += [leaf(part, parent["depth"] + 1, *own) for part, own in zip(parts, bounds, strict=True)]
+    return leaves
 
 
 # Routing ---------------------------------------------------------------------------------------------

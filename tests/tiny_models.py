@@ -26,6 +26,7 @@ from simtree import (
     LinearSplitter,
     MarginalQuantiles,
     ObliqueCartSplitter,
+    SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
     VotingSimilarity,
@@ -57,6 +58,11 @@ def _forest(**parameters):
     return SimilarityForest(**{"n_estimators": 3, "max_depth": 3, "n_pairs": 200, "random_state": 0, **parameters})
 
 
+def _boosting(**parameters):
+    settings = {"n_estimators": 4, "max_leaf_nodes": 5, "min_samples_leaf": 3, "n_pairs": 300, "refresh": 2, "random_state": 0}
+    return SimilarityBoosting(**settings, **parameters)
+
+
 MODELS = {
     "tree": _tree(),
     "tree-pruned": _tree(max_depth="sqrt_log", splitter="cut", prune="cv", coordinates=("abs_diff", "min", "cosine")),
@@ -71,6 +77,8 @@ MODELS = {
     "forest-posterior": _forest(representation=ForestPosterior(n_estimators=20, max_depth=3, random_state=0)),
     "forest-discriminant": _forest(representation=KernelDiscriminant(n_landmarks=6, n_repeats=2, random_state=0)),
     "forest-pipeline": _forest(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
+    "boosting": _boosting(early_stopping=True, validation_fraction=0.4, monotonic_cst={"abs_diff": -1}),
+    "boosting-pipeline": _boosting(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
     "gaussian": GaussianSimilarity(shrinkage=0.1, n_jobs=2),
     "gaussian-pipeline": GaussianSimilarity(representation=make_pipeline(*WHITENED)),
     "distance": DistanceSimilarity(metric="manhattan", n_jobs=2),

@@ -16,6 +16,7 @@ from simtree import (
     LinearSplitter,
     MarginalQuantiles,
     ObliqueCartSplitter,
+    SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
     VotingSimilarity,
@@ -79,7 +80,27 @@ FORESTS = {
         n_estimators=3, max_depth=3, n_pairs=500, splitter="linear", max_features=0.5, random_state=0
     ),
 }
-ESTIMATORS = TREES | FORESTS
+BOOSTED = {
+    "boosting": SimilarityBoosting(n_estimators=8, max_leaf_nodes=8, min_samples_leaf=5, n_pairs=1000, random_state=0),
+    "boosting-full": SimilarityBoosting(
+        n_estimators=5,
+        max_leaf_nodes=6,
+        min_samples_leaf=5,
+        max_depth=4,
+        coordinates=["abs_diff", "sum", "product", "cosine", "manhattan", "oblique"],
+        directions=["discriminant", "random"],
+        n_directions=2,
+        n_pairs=500,
+        refresh=2,
+        focus_fpr=0.2,
+        max_features=0.8,
+        subsample=0.7,
+        monotonic_cst={"cosine": 1, "oblique": -1},
+        early_stopping=False,
+        random_state=0,
+    ),
+}
+ESTIMATORS = TREES | FORESTS | BOOSTED
 # What scores pairs in other ways.
 OTHERS = {
     "gaussian": GaussianSimilarity(representation=MarginalQuantiles()),

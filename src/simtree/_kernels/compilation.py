@@ -20,6 +20,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Kernels that are needed together, by module: once one of them is compiled, most others will be.
 GROUPS: dict[str, tuple[str, ...]] = {
     "for growing and scoring trees": ("binning", "cart", "coordinates", "pairs", "route", "search", "segments"),
+    "for boosting": ("boosting",),
     "for 1:N search": ("nearest",),
 }
 OTHERS = "for splitters and representations"

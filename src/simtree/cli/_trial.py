@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from simtree.models import _auto as auto
 from simtree.models import _presets as presets
+from simtree.models._open_set import is_open_set
 from simtree.models._tree import SimilarityTree
 from simtree.pairs._sampling import PairSampler
 
@@ -74,7 +75,7 @@ class _Cost:
 def _seconds_of_search(learner: Any, X: Any, source: PairSampler) -> float:
     """Add up what all candidates take in all folds, and what the last fit takes on average over those that have trees."""
     labels = source.labels
-    open_set = presets.is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
+    open_set = is_open_set(int(labels.max()) + 1) if learner.open_set == "auto" else bool(learner.open_set)
     rows = auto._some_rows(labels, open_set, np.random.default_rng(0))
     fold = rows[(labels[rows] if open_set else np.arange(len(rows))) % auto.N_FOLDS > 0]
     samples, pairs = np.asarray(X)[fold], auto._sampler_of(source, fold)

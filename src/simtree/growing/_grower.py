@@ -51,21 +51,26 @@ class GrowthParams:
 
     def sample(self, source: PairSource, rng: np.random.Generator) -> IndexPairs:
         """Return training pairs, both same and different."""
-        pairs = source.sample(
-            self.n_pairs, rng, positive_fraction=self.positive_fraction, same_weighting=self.same_weighting, shuffle=False
-        )
-        if not pairs.has_both_kinds:
-            label = "different" if pairs.n_same == 0 else "same"
-            raise ValueError(
-                f"n_pairs={self.n_pairs!r} with positive_fraction={self.positive_fraction!r} sampled {label} pairs only; "
-                "increase n_pairs, or set positive_fraction=0.5."
-            )
-        return pairs
+        return sample_both_kinds(source, rng, self.n_pairs, self.positive_fraction, self.same_weighting)
 
     def grow(self, samples: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator, *, n_jobs: int | None = 1) -> RankTree:
         """Return the tree grown on pairs of rows of the samples; ``n_jobs`` is for growing a single tree at a time."""
         training = TrainingPairs(samples, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned, n_jobs=n_jobs)
         return grow_tree(training, self, rng)
+
+
+def sample_both_kinds(
+    source: PairSource, rng: np.random.Generator, n_pairs: int | None, positive_fraction: float | None, same_weighting: str
+) -> IndexPairs:
+    """Return training pairs, and raise if they are all same or all different."""
+    pairs = source.sample(n_pairs, rng, positive_fraction=positive_fraction, same_weighting=same_weighting, shuffle=False)
+    if not pairs.has_both_kinds:
+        label = "different" if pairs.n_same == 0 else "same"
+        raise ValueError(
+            f"n_pairs={n_pairs!r} with positive_fraction={positive_fraction!r} sampled {label} pairs only; "
+            "increase n_pairs, or set positive_fraction=0.5."
+        )
+    return pairs
 
 
 def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generator) -> RankTree:

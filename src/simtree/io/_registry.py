@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from simtree.io._fields import Fields
 
 PIPELINE = "Pipeline"
+MAPPING = "dict"
 MODEL, SPLITTER, REPRESENTATION, REGION = "model", "splitter", "representation", "region"
 # Kinds of estimators that may be a parameter of another.
 PARAMETERS = (SPLITTER, REPRESENTATION)
@@ -27,6 +28,7 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 LEFT_OUT = ("preprocessor", "estimators")
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
+MAX_KEYS = 1 << 10
 MAX_JOBS = 64
 
 T = TypeVar("T", bound=type)
@@ -169,6 +171,8 @@ def _parameter(owner: str, name: str, value: Any) -> Any:
         return None
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return _parameter(owner, name, value.tolist())
+    if type(value) is dict and all(isinstance(key, str) for key in value) and _is_plain(list(value.values())):
+        return {"class": MAPPING, "keys": list(value), "values": list(value.values())}
     if type(value) is Pipeline:
         steps = [{"name": step, "step": _parameter(owner, name, part)} for step, part in value.steps]
         return {"class": PIPELINE, "steps": steps}
@@ -187,7 +191,13 @@ def _read_parameter(fields: Fields, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     part = fields.part(name)
-    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE])
+    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE, MAPPING])
+    if name == MAPPING:
+        keys = part.strings("keys", MAX_KEYS)
+        values = part.items("values", MAX_KEYS)
+        if len(set(keys)) < len(keys) or len(values) != len(keys) or not _is_plain(values):
+            raise part.fail("keys", "must be distinct strings, each with a string or number in values")
+        return dict(zip(keys, values, strict=True))
     if name == PIPELINE:
         return Pipeline([(step.string("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)])
     return estimator_from_state(part, get_class(SPLITTER if name in known_names(SPLITTER) else REPRESENTATION, name))

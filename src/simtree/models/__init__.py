@@ -2,6 +2,7 @@
 
 from simtree.models._auto import AutoSimilarity
 from simtree.models._base import Similarity
+from simtree.models._boosting import SimilarityBoosting
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
@@ -15,6 +16,7 @@ __all__ = [
     "DistanceSimilarity",
     "GaussianSimilarity",
     "Similarity",
+    "SimilarityBoosting",
     "SimilarityForest",
     "SimilarityTree",
     "VotingSimilarity",

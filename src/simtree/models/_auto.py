@@ -23,6 +23,7 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, tpr_at_fpr
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
+from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
@@ -154,7 +155,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
             entropy = check_random_state(self.random_state).randint(2**31, size=4)
             rng = np.random.default_rng(entropy)
             n_classes = int(sampler.labels.max()) + 1
-            self.open_set_ = presets.is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
+            self.open_set_ = is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
             rows = _some_rows(sampler.labels, self.open_set_, rng)
             self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
             make, _ = presets.CANDIDATES[self.best_name_]

@@ -32,7 +32,7 @@ from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table
 from simtree.models._tree import TreeLearner
 from simtree.pairs._coordinates import OBLIQUE, SamplePairs
 from simtree.pairs._directions import DISCRIMINANT, RANDOM
-from simtree.pairs._inputs import check_pairs, check_training
+from simtree.pairs._inputs import check_training
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.representation._applied import depends_on_labels
 from simtree.splitters import CartSplitter, Splitter
@@ -296,26 +296,6 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     def auc_(self) -> float:
         """AUC on a subsample of the training pairs."""
         return self.roc_.auc()
-
-    def apply(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Return the terminal cell of each pair in each tree.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
-            Pairs of samples, or of row indices of X (or of identifiers for the preprocessor).
-        X : array-like of shape (n_samples, n_features), optional
-            Samples that row indices refer to.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs, n_estimators)
-            Indices into the arrays of ``cells`` of each tree.
-        """
-        check_is_fitted(self)
-        samples, first, second = check_pairs(self, pairs, X)
-        prepared = self._prepare(samples)
-        return np.column_stack([tree.apply(SamplePairs(prepared, prepared, first, second)) for tree in self.trees_])
 
     def _get_fitted_state(self) -> dict[str, Any]:
         return {

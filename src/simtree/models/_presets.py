@@ -19,6 +19,7 @@ from simtree.models._base import Similarity
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._open_set import is_open_set
 from simtree.models._tree import SimilarityTree
 from simtree.models._voting import VotingSimilarity
 from simtree.pairs._sampling import PairSampler
@@ -26,9 +27,6 @@ from simtree.representation import ForestPosterior, KernelDiscriminant, Marginal
 
 F = ["abs_diff", "sum"]
 PAIRWISE = ["dot", "cosine", "euclidean", "manhattan"]
-# With more labels than this, the identities that will be met are taken for others than those of the training data. To be wrong
-# in this direction costs some accuracy; to be wrong in the other promises what unseen identities do not keep.
-MAX_CLOSED_SET_LABELS = 10
 # A forest draws bags, and has out-of-bag figures, from this many samples on.
 MIN_BAG_SAMPLES = 30
 N_TREES = 50
@@ -39,17 +37,6 @@ MANY_PAIRS = 20_000
 MIN_PAIRS_SPLIT = 100
 # A tree that can be read: one condition per split, and at most 2^depth rules.
 READABLE_SPLITTER, READABLE_DEPTH = "cut", 5
-
-
-def is_open_set(n_labels: int) -> bool:
-    """Return whether data with this many labels are taken for an open set, to which new identities will come.
-
-    Examples
-    --------
-    >>> is_open_set(10), is_open_set(11)
-    (False, True)
-    """
-    return n_labels > MAX_CLOSED_SET_LABELS
 
 
 def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: Any) -> SimilarityForest:

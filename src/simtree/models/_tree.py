@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -14,44 +13,29 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.matrices import MAX_SQUARED
-from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count, n_to_draw
+from simtree._utils.validation import check_choice, check_integer, check_real, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
 from simtree.growing._grower import GrowthParams
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
-from simtree.models._base import LeafValues, Similarity
-from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, check_training_values, max_value
-from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
+from simtree.models._base import LeafValues
+from simtree.models._tree_model import TreeModel
+from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_pairs, check_training
-from simtree.pairs._labels import encode_groups
-from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
-from simtree.representation._applied import represented_names
 from simtree.splitters import BY_NAME, Splitter
 from simtree.trees import _export as rules
-from simtree.trees._explanation import Explanation, explain
 from simtree.trees._pruning import PruningPath, prune, pruning_path
 from simtree.trees._rank_tree import MAX_DEPTH, RankTree
 
-# Maximum number of pairs that discriminant directions are computed from.
-DIRECTION_PAIRS = 100_000
 
-
-class TreeLearner(RepresentedMixin, Similarity):
-    """Base class of trees and forests: parameters of a tree, their checks, and feature names."""
+class TreeLearner(TreeModel):
+    """Base class of trees and forests of ranking trees: parameters of a tree and their checks."""
 
     max_depth: int | str
     splitter: Splitter | str
-    representation: Any
-    coordinates: Sequence[str] | None
-    directions: str | Sequence[str]
-    n_directions: int | None
-    n_pairs: int | None
-    positive_fraction: float | None
-    same_weighting: str
     min_pairs_split: int
     min_pairs_leaf: int
     focus_fpr: float | None
@@ -69,13 +53,7 @@ class TreeLearner(RepresentedMixin, Similarity):
         """Return the checked growth parameters for represented samples; ``rng`` is used if ``directions`` are not given."""
         splitter = clone(self._own_splitter())
         kinds = self._coordinate_kinds()
-        n_features = samples.shape[1]
-        squared = splitter.squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
-        self._check_magnitude(samples, *_limit(kinds, n_features, squared))
-        check_training_values(samples, kinds)
-        if directions is None:
-            directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
-        pair_map = CoordinateSet(kinds, n_features, directions)
+        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, squares=splitter.squares)
         splitter.check(pair_map)
         return GrowthParams(
             splitter=splitter,
@@ -90,22 +68,6 @@ class TreeLearner(RepresentedMixin, Similarity):
             positive_fraction=self.positive_fraction,
             same_weighting=self.same_weighting,
         )
-
-    def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the directions of oblique coordinates."""
-        ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
-        n_features = samples.shape[1]
-        found = []
-        for way in ways:
-            if way == RANDOM:
-                n = max(1, n_features - 1) if self.n_directions is None else int(self.n_directions)
-                found.append(random_directions(n, n_features, rng))
-            else:
-                n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
-                drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
-                pairs = SamplePairs(samples, samples, drawn.first, drawn.second)
-                found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
-        return np.concatenate(found)
 
     def set_params(self, **params: Any) -> Self:
         """Set the parameters of this estimator.
@@ -152,16 +114,7 @@ class TreeLearner(RepresentedMixin, Similarity):
             check_choice("splitter", self.splitter, BY_NAME)
         elif not isinstance(self.splitter, Splitter):
             raise TypeError(f"splitter={self.splitter!r} is not a Splitter; give one, or one of {', '.join(BY_NAME)}.")
-        kinds = self.coordinates
-        if kinds is not None and not (isinstance(kinds, list | tuple) and all(isinstance(kind, str) for kind in kinds)):
-            raise TypeError(f"coordinates={kinds!r} is not a list of strings; give one, such as ['abs_diff', 'sum'].")
-        ways = [self.directions] if isinstance(self.directions, str) else self.directions
-        if not isinstance(ways, list | tuple) or not ways or any(way not in WAYS for way in ways):
-            raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
-        if self.n_directions is not None:
-            check_integer("n_directions", self.n_directions, 1)
-        check_n_jobs(self.n_jobs)
-        check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
+        super()._check_parameters()
         check_integer("min_pairs_split", self.min_pairs_split, 2)
         check_integer("min_pairs_leaf", self.min_pairs_leaf, 1)
         if self.focus_fpr is not None:
@@ -173,103 +126,12 @@ class TreeLearner(RepresentedMixin, Similarity):
         """Return the depth as an integer, for n samples (or given pairs)."""
         return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
 
-    def explain_pair(self, x: ArrayLike, x2: ArrayLike, *, feature_names: Sequence[str] | None = None) -> Explanation:
-        """Explain the score of the pair (x, x2) by the contribution of each feature.
-
-        Print the explanation, or plot it with `simtree.plots.ExplanationDisplay`.
-
-        Parameters
-        ----------
-        x, x2 : array-like of shape (n_features,)
-            The two samples.
-        feature_names : sequence of str, optional
-            Names of the features; by default those seen in `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        Explanation
-            Contribution of each feature; with a representation, of each of its output features.
-        """
-        check_is_fitted(self)
-        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=np.float64), None)
-        prepared = self._prepare(samples)
-        leaf_values = self._leaf_values()
-        if leaf_values is None:
-            raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
-        return explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the AUC gain of all splits; sums to one (all zero if there are no splits)."""
-        check_is_fitted(self)
-        gains = np.sum([tree.feature_gains() for tree in self._trees()], axis=0)
-        total = gains.sum()
-        return np.asarray(gains / total if total > 0.0 else gains, dtype=np.float64)
-
-    @abstractmethod
-    def _trees(self) -> list[RankTree]:
-        """Return the grown trees."""
-
     def _get_trees_state(self) -> dict[str, Any]:
-        """Return the state of the representation and the trees for a model file."""
-        return {
-            "representation": self._get_representation_state(),
-            "max_depth": self.max_depth_,
-            "trees": RankTree._get_state(self._trees()),
-        }
+        return {**super()._get_trees_state(), "max_depth": self.max_depth_}
 
     def _set_trees_state(self, fields: Fields) -> list[RankTree]:
-        """Restore the representation and the depth from a model file; return the trees."""
-        n_features = self._set_representation_state(fields)
         self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
-        trees = RankTree._from_state(fields.part("trees"))
-        if trees[0].pair_map.n_features != n_features:
-            raise fields.fail("trees", f"must be for samples with {count(n_features, 'feature')}")
-        return trees
-
-    def _units(
-        self,
-        samples: NDArray[Any],
-        source: PairSource,
-        groups: ArrayLike | None,
-        pairs: ArrayLike | None,
-        *,
-        by_class: bool,
-        reason: str,
-    ) -> NDArray[np.int64]:
-        """Return the unit of bags and folds of each sample, as an integer; ``reason`` is the parameter that needs it."""
-        if groups is not None:
-            return encode_groups(groups, len(samples))
-        if source.labels is not None:
-            return source.labels if by_class else np.arange(len(samples))
-        if pairs is None or by_class:
-            rest = "." if by_class else ", or give pairs as row indices of X."
-            raise ValueError(f"{reason} requires the identity of each sample of a pair; give groups{rest}")
-        return np.arange(len(samples))
-
-    def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
-        """Return the given feature names, or those seen in fit, after checking their number."""
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {count(len(names), 'name')}; X had {count(self.n_features_in_, 'feature')}.")
-        return names if self.representation_ is None else represented_names(self.representation_, names)
-
-    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        pair_map = self._trees()[0].pair_map
-        if not len(samples):
-            return np.empty((0, pair_map.n_columns))
-        represented = self._represent(samples)
-        # The regions of a model that are not axis regions are all of one kind.
-        region = next((region for tree in self._trees() for region in tree.regions.values()), None)
-        squared = region is not None and region.kind != "linear"
-        self._check_magnitude(represented, *_limit(pair_map.kinds, pair_map.n_features, squared))
-        return pair_map.extend(represented)
-
-
-def _limit(kinds: Sequence[str], n_features: int, squared: bool) -> tuple[float, str]:
-    """Return the largest absolute value of a feature, and what requires it; ``squared`` if the splitter sums squares."""
-    limit, needed_by = max_value(kinds, n_features)
-    return (MAX_SQUARED, "the splitter's sums of squares") if squared and limit > MAX_SQUARED else (limit, needed_by)
+        return super()._set_trees_state(fields)
 
 
 @register(MODEL)

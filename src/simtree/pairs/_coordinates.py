@@ -300,6 +300,27 @@ class CoordinateSet:
         here = (self.kind_codes == FEATURE_KINDS[kind].code) & (self.columns < self.n_features)
         return np.flatnonzero(here)
 
+    def monotone_numbers(self, kind: str) -> NDArray[np.int64]:
+        """Return the numbers of the coordinates of a kind that can be monotone: of ``oblique`` ones the differences.
+
+        Parameters
+        ----------
+        kind : str
+            Name from `KINDS` that is among ``kinds``.
+
+        Returns
+        -------
+        ndarray of int
+            Numbers of coordinates.
+        """
+        if kind in PAIRWISE_KINDS:
+            place = [name for name in self.kinds if name in PAIRWISE_KINDS].index(kind)
+            return np.flatnonzero(self.is_pairwise & (self.columns == place))
+        if kind == OBLIQUE:
+            differences = self.kind_codes == FEATURE_KINDS["abs_diff"].code
+            return np.flatnonzero(differences & (self.columns >= self.n_features))
+        return self.numbers(kind)
+
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
         """Return readable names of all coordinates, such as ``|age - age'|``.
 

@@ -144,19 +144,39 @@ class TrainingPairs:
         max_codes = 2 * n_pairs if max_bins is None else max_bins
         dtype = np.uint8 if max_codes <= 256 else np.uint16 if max_codes <= 65536 else np.uint32
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
-        self._edges = self._find_edges(max_bins)
+        pairs = self.sample_pairs(0, n_pairs)
+        self._edges = coordinate_edges(self.pair_map, pairs, max_bins)
         if self.wide:
-            pairs = self.sample_pairs(0, n_pairs)
             for column, edges in enumerate(self._edges):
-                self.codes[:, column] = np.searchsorted(edges, self._values([column], pairs)[0])
+                self.codes[:, column] = np.searchsorted(edges, _values(self.pair_map, [column], pairs)[0])
         else:
-            self._fill_byte_codes()
+            ByteBins(self.pair_map, self._edges).fill(pairs, self.codes, self._n_threads)
 
-    def _fill_byte_codes(self) -> None:
-        n_edges = np.array([len(edges) for edges in self._edges])
+
+class ByteBins:
+    """Bins of all coordinates, at most 256 of each, with the grid that makes finding codes fast.
+
+    Parameters
+    ----------
+    pair_map : CoordinateSet
+        The coordinates.
+    edges : list of ndarrays
+        Sorted edges of each coordinate.
+    numbers : ndarray of int, optional
+        Numbers of the coordinates, if not all are binned.
+    """
+
+    def __init__(
+        self, pair_map: CoordinateSet, edges: list[NDArray[np.float64]], numbers: NDArray[np.integer[Any]] | None = None
+    ) -> None:
+        self.pair_map = pair_map
+        chosen = slice(None) if numbers is None else numbers
+        self._coordinates = (pair_map.kind_codes[chosen], pair_map.columns[chosen])
+        self.edges = edges
+        n_edges = np.array([len(own) for own in edges])
         padded = np.full((len(n_edges), kernels.MAX_EDGES + kernels.ROOM), np.inf)
-        for row, edges in zip(padded, self._edges, strict=True):
-            row[: len(edges)] = edges
+        for row, own in zip(padded, edges, strict=True):
+            row[: len(own)] = own
         low = np.where(n_edges > 0, padded[:, 0], 0.0)
         high = np.where(n_edges > 0, padded[np.arange(len(n_edges)), n_edges - 1], 0.0)
         with np.errstate(over="ignore", divide="ignore"):
@@ -166,41 +186,47 @@ class TrainingPairs:
         before = np.empty((len(n_edges), kernels.N_STEPS), dtype=np.uint8)
         first_halving = np.empty(len(n_edges), dtype=np.int64)
         kernels.lay_grid(padded, n_edges, low, scale, before, first_halving)
-        coordinates = (self.pair_map.kind_codes, self.pair_map.columns)
-        grid = (padded, low, scale, before, first_halving)
+        self._grid = (padded, low, scale, before, first_halving)
+
+    @property
+    def n_bins(self) -> int:
+        """Largest number of bins of any coordinate."""
+        return 1 + max(len(edges) for edges in self.edges)
+
+    def fill(self, pairs: SamplePairs, codes: NDArray[np.uint8], n_jobs: int | None) -> None:
+        """Fill ``codes[p, c]`` with the code of coordinate c of pair p."""
 
         def fill(start: int) -> None:
-            stop = min(start + CHUNK, len(self))
-            pairs = self.pair_map.complete(self.sample_pairs(start, stop))
-            kernels.fill_byte_codes(*pairs, *coordinates, *grid, self.codes[start:stop])
+            part = self.pair_map.complete(pairs.take(slice(start, start + CHUNK)))
+            kernels.fill_byte_codes(*part, *self._coordinates, *self._grid, codes[start : start + CHUNK])
 
-        in_threads(fill, range(0, len(self), CHUNK), self._n_threads)
+        in_threads(fill, range(0, pairs.n_pairs, CHUNK), n_jobs)
 
-    def _values(self, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
-        """Return the values of some coordinates, as an array of shape ``(n_columns, n_pairs)``."""
-        values = np.empty((len(columns), pairs.n_pairs))
-        coordinates = (self.pair_map.kind_codes[columns], self.pair_map.columns[columns])
-        fill_values(
-            *(self.pair_map.complete(pairs) if self.pair_map.is_pairwise[columns].any() else pairs), *coordinates, values
-        )
-        return values
 
-    def _find_edges(self, max_bins: int | None) -> list[NDArray[np.float64]]:
-        # A random subsample, because given pairs may be ordered: by label, or by sample.
-        sample = np.random.default_rng(0).permutation(len(self))[:QUANTILE_SAMPLE]
-        pairs = self.sample_pairs(0, len(self))
-        sampled = self.pair_map.complete(pairs.take(sample))
-        edges = [np.empty(0)] * len(self.pair_map)
-        # The minimum and the maximum of a feature share their edges: square regions compare both with one threshold.
-        twins: dict[int, int] = {}
-        if {"min", "max"} <= set(self.pair_map.kinds):
-            twins = dict(zip(self.pair_map.numbers("min").tolist(), self.pair_map.numbers("max").tolist(), strict=True))
-        alone = set(range(len(edges))) - set(twins) - set(twins.values())
-        for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
-            found = find_edges(self._values(group, sampled), max_bins, partial(self._values, group, pairs))
-            for column in group:
-                edges[column] = found
-        return edges
+def _values(pair_map: CoordinateSet, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
+    """Return the values of some coordinates, as an array of shape ``(n_columns, n_pairs)``."""
+    values = np.empty((len(columns), pairs.n_pairs))
+    coordinates = (pair_map.kind_codes[columns], pair_map.columns[columns])
+    fill_values(*(pair_map.complete(pairs) if pair_map.is_pairwise[columns].any() else pairs), *coordinates, values)
+    return values
+
+
+def coordinate_edges(pair_map: CoordinateSet, pairs: SamplePairs, max_bins: int | None) -> list[NDArray[np.float64]]:
+    """Return the edges of each coordinate for these pairs; they do not depend on the order of the pairs' samples."""
+    # A random subsample, because given pairs may be ordered: by label, or by sample.
+    sample = np.random.default_rng(0).permutation(pairs.n_pairs)[:QUANTILE_SAMPLE]
+    sampled = pair_map.complete(pairs.take(sample))
+    edges = [np.empty(0)] * len(pair_map)
+    # The minimum and the maximum of a feature share their edges: square regions compare both with one threshold.
+    twins: dict[int, int] = {}
+    if {"min", "max"} <= set(pair_map.kinds):
+        twins = dict(zip(pair_map.numbers("min").tolist(), pair_map.numbers("max").tolist(), strict=True))
+    alone = set(range(len(edges))) - set(twins) - set(twins.values())
+    for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
+        found = find_edges(_values(pair_map, group, sampled), max_bins, partial(_values, pair_map, group, pairs))
+        for column in group:
+            edges[column] = found
+    return edges
 
 
 def find_edges(

@@ -1,0 +1,408 @@
+"""Growth of one tree of gradient boosting from codes of coordinates: leaf by leaf, from histograms of gradients.
+
+Gradient and Hessian of a pair are quantised and packed into one integer, the gradient in the upper half, so that one addition
+updates both sums, and sums do not depend on their order. A cell is a slice of ``rows``, and splitting it reorders the slice.
+Each time the leaf with the largest gain is split: the histogram of the smaller child is counted, and that of the larger child
+is the histogram of the parent minus that of the smaller child.
+
+Values of cells are bounded, and the gain of a split is that of the bounded values: with the sums G and H of a cell the value is
+v = -G / (H + l2) within the bounds of the cell, and the loss decreases by -v (G + (H + l2) v / 2). Monotone constraints give
+the children of a cell narrower bounds.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.cart import split_rows
+from simtree._kernels.compilation import kernel
+
+# Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM.
+HALF = 32
+LOW_HALF = (1 << HALF) - 1
+MAX_SUM = 1 << 30
+# Keeps the quotient finite where both the Hessian and l2 are zero.
+TINY = 1e-300
+# Pairs walked through one tree before the next, so that their codes stay in cache.
+BLOCK = 64
+NOT_GROWN = -1
+# How a test is packed into 64 bits.
+CHILD_SHIFT, CODE_BITS = np.uint64(32), np.uint64(8)
+COLUMN_MASK, CODE_MASK = np.uint64((1 << 24) - 1), np.uint64(255)
+
+
+class Rule(NamedTuple):
+    """Parameters of a tree: units of the quantised sums, L2 penalty, limits, and a gain that is not worth a split."""
+
+    gradient_unit: float
+    hessian_unit: float
+    l2: float
+    min_leaf: int
+    max_leaves: int
+    max_depth: int
+    min_gain: float
+
+
+class Growing(NamedTuple):
+    """Cells of a growing tree: at most 2 * max_leaves - 1 entries each; ``size`` has the number of cells and of leaves."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    depth: np.ndarray
+    total: np.ndarray
+    """Packed sums of the cell, and those of the pairs that its best split sends to the first child."""
+    left_total: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    gain: np.ndarray
+    """Gain of the best split of a leaf, at most 0 if there is none; gain of the split that was made."""
+    column: np.ndarray
+    code: np.ndarray
+    child: np.ndarray
+    """First child (codes up to ``code``), followed by the second one; -1 for a leaf."""
+    slot: np.ndarray
+    size: np.ndarray
+
+
+class Found(NamedTuple):
+    """Best split of each column, for two cells that are searched together."""
+
+    gain: np.ndarray
+    code: np.ndarray
+
+
+@kernel
+def fill_gradients(scores, same, weights, gradients, hessians):
+    """Fill gradients and Hessians of the weighted logistic loss at the scores."""
+    for p in range(scores.shape[0]):
+        e = math.exp(-abs(scores[p]))
+        small = e / (1.0 + e)
+        share = small if scores[p] < 0.0 else 1.0 - small
+        gradients[p] = weights[p] * (-(small if scores[p] >= 0.0 else 1.0 - small) if same[p] else share)
+        hessians[p] = weights[p] * small * (1.0 - small)
+
+
+@kernel
+def fill_packed(gradients, hessians, gradient_unit, hessian_unit, packed):
+    """Fill ``packed`` with the gradients and Hessians as multiples of their units, rounded.
+
+    A Hessian is at least one unit, so that a sum is zero only if it has no pair.
+    """
+    for p in range(packed.shape[0]):
+        hessian = max(np.int64(1), np.int64(np.rint(hessians[p] / hessian_unit)))
+        packed[p] = (np.int64(np.rint(gradients[p] / gradient_unit)) << HALF) + hessian
+
+
+@kernel
+def add_codes(codes, packed, rows, columns, begin, end, histogram):
+    """Fill ``histogram[code, k]`` with the packed sum of the rows that have this code in column ``columns[k]``, for some k."""
+    histogram[:, begin:end] = 0
+    every_column = columns.shape[0] == codes.shape[1]
+    for r in range(rows.shape[0]):
+        p = rows[r]
+        added = packed[p]
+        if every_column:  # avoids the lookup of the column number
+            for k in range(begin, end):
+                histogram[codes[p, k], k] += added
+        else:
+            for k in range(begin, end):
+                histogram[codes[p, columns[k]], k] += added
+
+
+@kernel
+def bounded_value(gradient, penalised, low, high):
+    """Return the value of a cell from its gradient and its Hessian plus l2."""
+    return min(max(-gradient / max(penalised, TINY), low), high)
+
+
+@kernel
+def decrease(gradient, penalised, value):
+    """Return how much the value decreases the loss."""
+    return -value * (gradient + 0.5 * penalised * value)
+
+
+@kernel
+def split_gain(rule, total, left, low, high, direction):
+    """Return the gain of a split into packed sums, relative to no split; -1 if it is against the direction of the column."""
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    gl, hl = np.float64(left >> HALF) * rule.gradient_unit, np.float64(left & LOW_HALF) * rule.hessian_unit
+    own, to_left, to_right = h + rule.l2, hl + rule.l2, h - hl + rule.l2
+    value_left, value_right = bounded_value(gl, to_left, low, high), bounded_value(g - gl, to_right, low, high)
+    if direction * (value_right - value_left) < 0.0:
+        return -1.0
+    before = decrease(g, own, bounded_value(g, own, low, high))
+    return decrease(gl, to_left, value_left) + decrease(g - gl, to_right, value_right) - before
+
+
+@kernel
+def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
+    """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
+
+    All columns are scanned in step, so that the loops vectorise. Children may be of any size.
+    """
+    n = end - begin
+    sums = np.zeros(n, np.int64)
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
+    gains[begin:end] = -1.0
+    cuts[begin:end] = 0
+    free = True
+    for k in range(begin, end):
+        free &= directions[k] == 0
+    trials = np.empty(n)
+    for code in range(histogram.shape[0] - 1):
+        for j in range(n):
+            sums[j] += histogram[code, begin + j]
+            gl = np.float64(np.int32(sums[j] >> HALF)) * rule.gradient_unit
+            hl = np.float64(np.int32(sums[j] & LOW_HALF)) * rule.hessian_unit
+            gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
+            value_left = min(max(-gl / max(to_left, TINY), low), high)
+            value_right = min(max(-gr / max(to_right, TINY), low), high)
+            trial = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+            trials[j] = trial if free or directions[begin + j] * (value_right - value_left) >= 0.0 else -1.0
+        for j in range(n):
+            better = trials[j] > gains[begin + j]
+            gains[begin + j] = trials[j] if better else gains[begin + j]
+            cuts[begin + j] = code if better else cuts[begin + j]
+
+
+@kernel
+def search_counted(codes, rows, column, histogram, k, rule, total, low, high, direction):
+    """Return gain and code of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
+    counts = np.zeros(histogram.shape[0], np.int64)
+    for r in range(rows.shape[0]):
+        counts[codes[rows[r], column]] += 1
+    best, best_code = -1.0, 0
+    left, n_left = np.int64(0), np.int64(0)
+    for code in range(histogram.shape[0] - 1):
+        left += histogram[code, k]
+        n_left += counts[code]
+        if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
+            gain = split_gain(rule, total, left, low, high, direction)
+            if gain > best:
+                best, best_code = gain, code
+    return best, best_code
+
+
+@kernel
+def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains, cuts):
+    """Set the best split of a cell from the best split of each column, and check that its children are large enough.
+
+    Histograms do not count rows. So rows are counted for the best column only; if a child is too small, the column is searched
+    again with counts, and the best of all columns is taken anew.
+    """
+    node = rows[cells.start[cell] : cells.stop[cell]]
+    low, high, total = cells.low[cell], cells.high[cell], cells.total[cell]
+    counted = np.zeros(columns.shape[0], np.bool_)
+    cells.gain[cell] = 0.0
+    while True:
+        k = np.argmax(gains)
+        if gains[k] <= rule.min_gain:
+            return
+        if counted[k] or rule.min_leaf <= 1:
+            break
+        n_left = 0
+        for r in range(node.shape[0]):
+            n_left += codes[node[r], columns[k]] <= cuts[k]
+        if min(n_left, node.shape[0] - n_left) >= rule.min_leaf:
+            break
+        gains[k], cuts[k] = search_counted(codes, node, columns[k], histogram, k, rule, total, low, high, directions[k])
+        counted[k] = True
+    # Neighbouring codes without rows give the same split: the middle of them is the fairest threshold.
+    last = cuts[k] + 1
+    while histogram[last, k] == 0 and last < histogram.shape[0] - 1:
+        last += 1
+    left = np.int64(0)
+    for code in range(cuts[k] + 1):
+        left += histogram[code, k]
+    cells.gain[cell], cells.column[cell], cells.code[cell] = gains[k], k, (cuts[k] + last - 1) // 2
+    cells.left_total[cell] = left
+
+
+@kernel
+def can_split(cells, cell, rule):
+    """Return whether a cell is large and shallow enough to be split."""
+    return cells.stop[cell] - cells.start[cell] >= 2 * rule.min_leaf and cells.depth[cell] < rule.max_depth
+
+
+@kernel
+def split_cell(codes, rows, spare, columns, directions, rule, cells, cell):
+    """Split a cell by its best split: reorder its rows and append its two children."""
+    start, stop, k = cells.start[cell], cells.stop[cell], cells.column[cell]
+    middle = start + split_rows(codes, columns[k], cells.code[cell], rows[start:stop], spare)
+    child = cells.size[0]
+    cells.child[cell] = child
+    for at in range(2):
+        cells.start[child + at] = start if at == 0 else middle
+        cells.stop[child + at] = middle if at == 0 else stop
+        cells.depth[child + at] = cells.depth[cell] + 1
+        cells.total[child + at] = cells.left_total[cell] if at == 0 else cells.total[cell] - cells.left_total[cell]
+        cells.low[child + at], cells.high[child + at] = cells.low[cell], cells.high[cell]
+        cells.gain[child + at] = 0.0
+        cells.child[child + at] = -1
+    if directions[k] != 0:
+        values = np.empty(2)
+        for at in range(2):
+            total = cells.total[child + at]
+            h = np.float64(total & LOW_HALF) * rule.hessian_unit + rule.l2
+            g = np.float64(total >> HALF) * rule.gradient_unit
+            values[at] = bounded_value(g, h, cells.low[cell], cells.high[cell])
+        middle_value = 0.5 * (values[0] + values[1])
+        lower = child if directions[k] > 0 else child + 1
+        cells.high[lower] = middle_value
+        cells.low[2 * child + 1 - lower] = middle_value
+    cells.size[0] += 2
+    cells.size[1] += 1
+
+
+@kernel
+def expand_columns(codes, packed, rows, columns, begin, end, directions, rule, histograms, cells, cell, found):
+    """Count and search the children of a cell (of a root without children, itself) for some columns; fill ``found``.
+
+    Row 0 of ``found`` is for the smaller child (or the root), row 1 for the larger one.
+    """
+    if cells.child[cell] < 0:
+        slot = histograms[cells.slot[cell]]
+        add_codes(codes, packed, rows[cells.start[cell] : cells.stop[cell]], columns, begin, end, slot)
+        low, high, total = cells.low[cell], cells.high[cell], cells.total[cell]
+        search_histogram(slot, begin, end, rule, total, low, high, directions, found.gain[0], found.code[0])
+        return
+    smaller, larger = by_size(cells, cell)
+    less, more = histograms[cells.slot[smaller]], histograms[cells.slot[larger]]
+    add_codes(codes, packed, rows[cells.start[smaller] : cells.stop[smaller]], columns, begin, end, less)
+    for code in range(more.shape[0]):
+        for k in range(begin, end):
+            more[code, k] -= less[code, k]
+    for at in range(2):
+        child = smaller if at == 0 else larger
+        if can_split(cells, child, rule):
+            histogram = less if at == 0 else more
+            low, high, total = cells.low[child], cells.high[child], cells.total[child]
+            search_histogram(histogram, begin, end, rule, total, low, high, directions, found.gain[at], found.code[at])
+
+
+@kernel
+def by_size(cells, cell):
+    """Return the smaller and the larger child of a cell."""
+    child = cells.child[cell]
+    if cells.stop[child] - cells.start[child] <= cells.stop[child + 1] - cells.start[child + 1]:
+        return child, child + 1
+    return child + 1, child
+
+
+@kernel
+def settle_children(codes, rows, columns, directions, rule, histograms, cells, cell, found):
+    """Set the best splits of the children of a cell (of a root without children, its own) after `expand_columns`."""
+    if cells.child[cell] < 0:
+        settle(codes, rows, columns, directions, rule, histograms[cells.slot[cell]], cells, cell, found.gain[0], found.code[0])
+        return
+    smaller, larger = by_size(cells, cell)
+    for at in range(2):
+        child = smaller if at == 0 else larger
+        if can_split(cells, child, rule):
+            histogram = histograms[cells.slot[child]]
+            settle(codes, rows, columns, directions, rule, histogram, cells, child, found.gain[at], found.code[at])
+
+
+@kernel
+def grow(codes, packed, rows, spare, columns, directions, rule, histograms, cells, found, max_updates):
+    """Grow the tree; return NOT_GROWN, or a cell to be expanded in threads before this is called again.
+
+    That is a cell whose children need more than ``max_updates`` updates of a histogram: `expand_columns` is to be called for
+    parts of the columns, then `settle_children`. The root must have been expanded and settled.
+    """
+    n_columns = columns.shape[0]
+    while cells.size[1] < rule.max_leaves:
+        best = 0
+        for cell in range(1, cells.size[0]):
+            if cells.child[cell] < 0 and (cells.child[best] >= 0 or cells.gain[cell] > cells.gain[best]):
+                best = cell
+        if cells.child[best] >= 0 or cells.gain[best] <= rule.min_gain:
+            return NOT_GROWN
+        split_cell(codes, rows, spare, columns, directions, rule, cells, best)
+        smaller, larger = by_size(cells, best)
+        if cells.size[1] == rule.max_leaves or not can_split(cells, larger, rule):
+            continue
+        cells.slot[larger] = cells.slot[best]
+        cells.slot[smaller] = cells.size[1] - 1
+        if (cells.stop[smaller] - cells.start[smaller]) * n_columns > max_updates:
+            return best
+        expand_columns(codes, packed, rows, columns, 0, n_columns, directions, rule, histograms, cells, best, found)
+        settle_children(codes, rows, columns, directions, rule, histograms, cells, best, found)
+    return NOT_GROWN
+
+
+@kernel
+def sum_cells(rows, gradients, hessians, same, cells, sums, n_same):
+    """Fill, for each cell, the exact sums of gradients and Hessians, ``sums[:, cell]``, and the number of same pairs."""
+    for cell in range(cells.size[0] - 1, -1, -1):
+        child = cells.child[cell]
+        if child >= 0:
+            sums[0, cell] = sums[0, child] + sums[0, child + 1]
+            sums[1, cell] = sums[1, child] + sums[1, child + 1]
+            n_same[cell] = n_same[child] + n_same[child + 1]
+            continue
+        g, h, n = 0.0, 0.0, 0
+        for r in range(cells.start[cell], cells.stop[cell]):
+            p = rows[r]
+            g += gradients[p]
+            h += hessians[p]
+            n += same[p]
+        sums[0, cell], sums[1, cell], n_same[cell] = g, h, n
+
+
+@kernel
+def add_cell_values(rows, cells, values, total):
+    """Add to ``total`` the value of the leaf of each row."""
+    for cell in range(cells.size[0]):
+        if cells.child[cell] < 0:
+            for r in range(cells.start[cell], cells.stop[cell]):
+                total[rows[r]] += values[cell]
+
+
+@kernel
+def step(tests, codes, at, row):
+    """Return the cell that follows cell ``at`` for the pair whose codes begin at ``row``; a leaf follows itself."""
+    test = tests[at]
+    goes_on = codes[row + ((test >> CODE_BITS) & COLUMN_MASK)] > (test & CODE_MASK)
+    return (test >> CHILD_SHIFT) + np.uint64(goes_on)
+
+
+@kernel
+def add_code_values(codes, tests, values, first, depth, total):
+    """Add to ``total[p]`` the values of the leaves that pair p reaches in some trees, tree by tree.
+
+    The cells of tree t begin at ``first[t]``; its deepest leaf has the depth ``depth[t]``. Eight pairs walk in step, without a
+    branch, so that none waits for another; their indices are unsigned, so that they are not checked for negative numbers.
+    """
+    n, flat = codes.shape[0], codes.ravel()
+    width = np.uint64(codes.shape[1])
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        for t in range(depth.shape[0]):
+            own, own_values = tests[first[t] : first[t + 1]], values[first[t] : first[t + 1]]
+            p = start
+            while p + 8 <= stop:
+                a = b = c = d = e = f = g = h = np.uint64(0)
+                r = np.uint64(p) * width
+                s, u, v, w = r + width, r + width * np.uint64(2), r + width * np.uint64(3), r + width * np.uint64(4)
+                x, y, z = w + width, w + width * np.uint64(2), w + width * np.uint64(3)
+                for _ in range(depth[t]):
+                    a, b, c, d = step(own, flat, a, r), step(own, flat, b, s), step(own, flat, c, u), step(own, flat, d, v)
+                    e, f, g, h = step(own, flat, e, w), step(own, flat, f, x), step(own, flat, g, y), step(own, flat, h, z)
+                total[p] += own_values[a]
+                total[p + 1] += own_values[b]
+                total[p + 2] += own_values[c]
+                total[p + 3] += own_values[d]
+                total[p + 4] += own_values[e]
+                total[p + 5] += own_values[f]
+                total[p + 6] += own_values[g]
+                total[p + 7] += own_values[h]
+                p += 8
+            while p < stop:
+                a, r = np.uint64(0), np.uint64(p) * width
+                for _ in range(depth[t]):
+                    a = step(own, flat, a, r)
+                total[p] += own_values[a]
+                p += 1

@@ -1,0 +1,365 @@
+"""Tests of SimilarityBoosting beyond the common contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import EXPECTED_FAILURES, AgainstOrigin
+
+import oracle
+from simtree import ForestPosterior, SimilarityBoosting, load
+from simtree.growing import _boosting as growing
+from simtree.metrics import roc_curve, youden_threshold
+from simtree.pairs import pair_features
+from simtree.pairs._sampling import PairSampler
+
+OF_PAIRS = dict.fromkeys(
+    (
+        "check_all_zero_sample_weights_error",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weights_list",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_not_overwritten",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_shape",
+    ),
+    "the check gives weights of labelled samples, whose pairs are drawn; sample_weight is of given pairs",
+)
+
+
+@parametrize_with_checks(
+    [SimilarityBoosting(n_estimators=3, n_pairs=200, min_samples_leaf=5)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES | OF_PAIRS,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class BoostingAgainstOrigin(AgainstOrigin, SimilarityBoosting):
+    """Boosting that takes points."""
+
+
+@parametrize_with_checks(
+    [BoostingAgainstOrigin(n_estimators=3, n_pairs=200, min_samples_leaf=5)],
+    expected_failed_checks=lambda estimator: OF_PAIRS,
+)
+def test_scikit_learn_checks_without_exception(estimator, check):
+    check(estimator)
+
+
+def small(**parameters):
+    settings = {"n_estimators": 12, "max_leaf_nodes": 6, "min_samples_leaf": 4, "n_pairs": 600, "refresh": 4, "random_state": 0}
+    return SimilarityBoosting(**{**settings, **parameters})
+
+
+def fixed(**parameters):
+    return small(early_stopping=False, **parameters)
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Samples of twenty identities."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(20), 12)
+    return 1.5 * rng.normal(size=(20, 3))[y] + rng.normal(0, 0.7, (len(y), 3)), y
+
+
+# The algorithm
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_those_of_the_oracle(rng, weighted):
+    """Gradient boosting written down in NumPy, on coordinates of few distinct values, which are their own bins."""
+    pairs = rng.integers(0, 3, (150, 2, 2)).astype(float)
+    same = np.abs(pairs[:, 0] - pairs[:, 1]).sum(axis=1) + rng.normal(size=150) < 1.5
+    weights = rng.uniform(0.5, 2.0, 150) if weighted else np.ones(150)
+    model = fixed(n_estimators=4, learning_rate=0.3, l2=0.5, max_leaf_nodes=5, min_samples_leaf=7)
+    model.fit(pairs, same, sample_weight=weights if weighted else None)
+    codes = np.column_stack([np.unique(column, return_inverse=True)[1] for column in pair_features(pairs).T]).astype(np.uint8)
+    offset = np.log(weights[same].sum() / weights[~same].sum())
+    scores = np.zeros(150)
+    for _ in range(4):
+        g, h = oracle.gradients(scores + offset, same, weights)
+        for leaf in oracle.boosted_tree(codes, g, h, 0.5, 7, 5, 52, growing.MAX_STEP, np.zeros(4)):
+            rows = leaf["rows"]
+            value = oracle.bounded_value(g[rows].sum(), h[rows].sum(), 0.5, leaf["low"], leaf["high"])
+            scores[rows] += 0.3 * value
+    np.testing.assert_allclose(model.pair_score(pairs), scores, atol=1e-6)
+
+
+def test_weight_two_is_a_pair_twice(given_pairs):
+    pairs, same = np.round(given_pairs[0]), given_pairs[1]  # few distinct values, each a bin of its own
+    model = fixed(min_samples_leaf=1)
+    a = model.fit(pairs, same, sample_weight=np.where(np.arange(len(same)) < 100, 2.0, 1.0)).pair_score(pairs)
+    b = model.fit(np.concatenate([pairs, pairs[:100]]), np.concatenate([same, same[:100]])).pair_score(pairs)
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_trees_are_the_same_for_any_number_of_jobs(blobs, monkeypatch):
+    X, y = blobs
+    one = small().fit(X, y).pairwise_score(X)
+    monkeypatch.setattr(growing, "MIN_PARALLEL_UPDATES", 100)
+    monkeypatch.setattr(growing, "CHUNK", 64)
+    np.testing.assert_array_equal(small(n_jobs=3).fit(X, y).pairwise_score(X), one)
+
+
+def test_score_is_the_sum_of_values(blobs):
+    X, y = blobs
+    model = fixed().fit(X, y)
+    rows = np.column_stack([np.arange(50), np.arange(50, 100)])
+    cells = model.apply(rows, X).T
+    total = sum(values[own] for values, own in zip(model.values_, cells, strict=True))
+    np.testing.assert_allclose(model.pair_score(rows, X), total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("parameters", [{"min_samples_leaf": 30}, {"max_leaf_nodes": 3}, {"max_depth": 2}])
+def test_limits_of_trees_hold(blobs, parameters):
+    model = fixed(**parameters).fit(*blobs)
+    for tree in model.trees_:
+        leaves = tree.cells.inside < 0
+        sizes = (tree.cells.n_same + tree.cells.n_different)[leaves]
+        assert leaves.sum() <= model.max_leaf_nodes
+        assert sizes.min() >= model.min_samples_leaf
+        assert tree.cells.depth.max() <= (model.max_depth or 52)
+
+
+def test_leaf_values_are_bounded_where_nothing_else_bounds_them(rng):
+    """Two clusters that are told apart without error: unbounded Newton steps would diverge."""
+    X, y = np.repeat([[0.0], [5.0]], 30, axis=0) + rng.normal(0, 0.1, (60, 1)), np.repeat([0, 1], 30)
+    model = fixed(n_estimators=60, learning_rate=1.0, l2=0.0, min_samples_leaf=1).fit(X, y)
+    assert max(np.abs(values).max() for values in model.values_) <= growing.MAX_STEP
+    assert np.isfinite(model.pairwise_score(X)).all()
+    assert model.auc_ == 1.0
+
+
+@pytest.mark.parametrize("kind", ["abs_diff", "cosine", "oblique"])
+def test_scores_are_monotone_where_asked(rng, kind):
+    X, y = rng.normal(size=(80, 2)), rng.integers(0, 2, 80)  # labels that mean nothing, so that any direction may occur
+    direction = 1 if kind == "cosine" else -1
+    model = fixed(coordinates=["sum", kind], monotonic_cst={kind: direction}, n_estimators=20).fit(X, y)
+    pair_map = model.trees_[0].pair_map
+    numbers = pair_map.monotone_numbers(kind)
+    used = 0
+    for tree, values in zip(model.trees_, model.values_, strict=True):
+        for cell in np.flatnonzero(tree.cells.inside >= 0):
+            region = tree.region(int(cell))
+            if region.coordinate[0] not in numbers:
+                continue
+            used += 1
+            le, gt = tree.cells.inside[cell], tree.cells.outside[cell]
+            le, gt = (le, gt) if region.if_le[0] == -1 else (gt, le)
+            assert direction * (leaf_values(tree, values, gt).min() - leaf_values(tree, values, le).max()) >= 0
+    assert used
+
+
+def leaf_values(tree, values, cell):
+    """Values of all leaves below a cell."""
+    if tree.cells.inside[cell] < 0:
+        return values[[cell]]
+    return np.concatenate([leaf_values(tree, values, child) for child in (tree.cells.inside[cell], tree.cells.outside[cell])])
+
+
+def test_directions_one_by_one_are_those_by_kind(blobs):
+    by_kind = fixed(monotonic_cst={"abs_diff": -1}).fit(*blobs)
+    one_by_one = fixed(monotonic_cst=[-1, -1, -1, -1, 0, 0, 0, 0]).fit(*blobs)
+    np.testing.assert_array_equal(by_kind.pairwise_score(blobs[0]), one_by_one.pairwise_score(blobs[0]))
+
+
+# Pairs
+
+
+def test_new_pairs_are_drawn(blobs, monkeypatch):
+    drawn = []
+    original = growing.Booster._draw
+    monkeypatch.setattr(
+        growing.Booster, "_draw", lambda self, block, before: drawn.append(block) or original(self, block, before)
+    )
+    fixed(n_estimators=9).fit(*blobs)
+    assert drawn == [0, 1, 2]
+    drawn.clear()
+    fixed(n_estimators=9, n_pairs=None).fit(*blobs)  # there are no others
+    fixed(n_estimators=9, refresh=None).fit(*blobs)
+    assert drawn == [0, 0]
+
+
+def test_scores_of_new_pairs_are_those_of_the_model(blobs):
+    """New pairs start with the scores of the trees so far: what the training loop adds up is what the model scores."""
+    X, y = blobs
+    model = fixed().fit(X, y)
+    source = PairSampler(y)
+    params = model._boosting_params(X, source, None)
+    with growing.Booster(params, X, source, model._entropy) as booster:
+        list(booster.rounds(12))
+        pairs = source.sample(300, np.random.default_rng(3))
+        coded = booster.encode(pairs)
+    scores = model.pair_score(np.column_stack([pairs.first, pairs.second]), X)
+    np.testing.assert_allclose(coded.scores, scores, rtol=1e-12, atol=1e-12)
+
+
+def test_hard_pairs_are_weighted_to_an_honest_estimate(people):
+    X, y = people
+    source = PairSampler(y)
+    model = fixed(n_pairs=1000, focus_fpr=0.1, n_estimators=8).fit(X, y)
+    params = model._boosting_params(X, source, None)
+    with growing.Booster(params, X, source, model._entropy) as booster:
+        list(booster.rounds(8))
+        drawn = params.sample(source, np.random.default_rng(1))
+        pairs, weights = booster._focus(drawn, 0.1, np.random.default_rng(2))
+        scores = booster.encode(pairs).scores
+        every = source.all_pairs()
+        all_scores = booster.encode(every).scores
+    different = ~pairs.same
+    assert weights[pairs.same].tolist() == [1.0] * drawn.n_same
+    assert weights[different].sum() == pytest.approx(different.sum())
+    lowest = np.quantile(all_scores[~every.same], 0.9)
+    assert np.mean(scores[different] >= lowest) > 0.3  # a tenth of all different pairs, far more of these
+    # The weighted mean of any function of the score estimates that over all different pairs.
+    estimate = np.average(np.logaddexp(0, scores[different]), weights=weights[different])
+    assert estimate == pytest.approx(np.logaddexp(0, all_scores[~every.same]).mean(), rel=0.1)
+
+
+# Early stopping
+
+
+def test_rounds_stop_when_they_no_longer_help(people, monkeypatch):
+    model = small(n_estimators=400, learning_rate=0.5, n_iter_no_change=20).fit(*people)
+    curve = model.validation_curve_
+    assert model.open_set_
+    assert len(model.trees_) == model.best_iteration_ < curve["iteration"][-1] < 400
+    assert curve["iteration"][-1] - model.best_iteration_ >= 20
+    assert curve["tpr"].max() == curve["tpr"][curve["iteration"] == model.best_iteration_][0]
+    assert model.threshold_ == youden_threshold(model.validation_roc_)
+    assert model.validation_roc_.auc() == pytest.approx(curve["auc"][curve["iteration"] == model.best_iteration_][0])
+
+
+def test_held_out_identities_are_not_seen(people):
+    """Without a refit, the scores of the held-out pairs are those of the validation curve, on identities of their own."""
+    X, y = people
+    model = small(refit=False).fit(X, y)
+    held_out = model._hold_out(len(X), PairSampler(y), None, None)
+    assert not set(y[held_out.known]) & set(y[~held_out.known])
+    assert len(set(y[~held_out.known])) == 4
+    closed = small(open_set=False)
+    closed._entropy = model._entropy
+    known = closed._hold_out(len(X), PairSampler(y), None, None).known
+    assert set(y[known]) == set(y[~known]) == set(y)
+    pairs = held_out.left_out.sample(None, np.random.default_rng(0))
+    scores = model.pair_score(np.column_stack([pairs.first, pairs.second]), X)
+    assert roc_curve(scores, pairs.same).auc() == pytest.approx(model.validation_roc_.auc())
+
+
+def test_groups_are_held_out_together(people, given_pairs):
+    X, y = people
+    groups = np.arange(len(y)) % 7
+    model = small().fit(X, y, groups=groups)
+    known = model._hold_out(len(X), PairSampler(y), groups, None).known
+    assert not set(groups[known]) & set(groups[~known])
+    pairs, same = given_pairs
+    of_samples = np.random.default_rng(0).integers(0, 2, (len(same), 2))
+    assert small().fit(pairs, same, groups=of_samples).validation_curve_ is not None
+
+
+def test_refit_has_the_rounds_and_all_identities(people):
+    found, kept = small().fit(*people), small(refit=False).fit(*people)
+    assert len(found.trees_) == len(kept.trees_)
+    assert found.threshold_ == kept.threshold_
+    plain = fixed(n_estimators=found.best_iteration_).fit(*people)
+    np.testing.assert_array_equal(found.pairwise_score(people[0]), plain.pairwise_score(people[0]))
+
+
+def test_a_supervised_representation_has_not_seen_the_held_out_samples(people, monkeypatch):
+    seen = []
+    original = ForestPosterior.fit_transform
+    monkeypatch.setattr(ForestPosterior, "fit_transform", lambda self, X, y=None: seen.append(len(X)) or original(self, X, y))
+    small(n_estimators=2, representation=ForestPosterior(n_estimators=30, random_state=0)).fit(*people)
+    assert seen == [192, 240]
+
+
+def test_too_little_to_hold_out():
+    X, y = np.arange(16.0)[:, None], np.repeat([0, 1], 8)
+    model = small().fit(X, y)
+    assert model.validation_curve_ is None
+    assert model.best_iteration_ == 12
+    with pytest.raises(ValueError, match=r"early_stopping=True: fewer than 30 .* early_stopping=False"):
+        small(early_stopping=True).fit(X, y)
+
+
+def test_file_keeps_the_validation(people, tmp_path):
+    model = small(monotonic_cst={"abs_diff": -1}).fit(*people)
+    model.save(tmp_path / "m.simtree")
+    loaded = load(tmp_path / "m.simtree")
+    assert loaded.monotonic_cst == {"abs_diff": -1}
+    assert loaded.best_iteration_ == model.best_iteration_
+    assert loaded.validation_roc_ == model.validation_roc_
+    for name, column in model.validation_curve_.items():
+        np.testing.assert_array_equal(loaded.validation_curve_[name], column)
+
+
+# Warm start
+
+
+def test_trees_can_be_added(blobs):
+    X, y = blobs
+    model = small(n_estimators=5, warm_start=True).fit(X, y)
+    first = model.trees_[0]
+    model.set_params(n_estimators=11).fit(X, y)
+    assert model.trees_[0] is first
+    np.testing.assert_array_equal(model.pairwise_score(X), fixed(n_estimators=11).fit(X, y).pairwise_score(X))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_estimators": 0}, ValueError, "n_estimators=0 is out of range"),
+        ({"learning_rate": 0.0}, ValueError, r"learning_rate=0\.0 is out of range"),
+        ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes=1 is out of range"),
+        ({"l2": -1.0}, ValueError, r"l2=-1\.0 is out of range"),
+        ({"subsample": 1.5}, ValueError, r"subsample=1\.5 is out of range"),
+        ({"max_bins": None}, TypeError, "max_bins=None is not an integer"),
+        ({"refresh": 0}, ValueError, "refresh=0 is out of range"),
+        ({"focus_fpr": 0.1, "refresh": None}, ValueError, r"focus_fpr=0\.1 requires new pairs"),
+        ({"early_stopping": "yes"}, ValueError, "early_stopping='yes' is unknown"),
+        ({"early_stopping": True, "warm_start": True}, ValueError, "early_stopping=True cannot be used with warm_start"),
+        ({"open_set": None}, ValueError, "open_set=None is unknown"),
+        ({"monotonic_cst": "abs_diff"}, TypeError, "monotonic_cst='abs_diff' is neither a dict nor a sequence"),
+        ({"monotonic_cst": {"abs_diff": 2}}, ValueError, "other than -1, 0 and 1"),
+        ({"monotonic_cst": {"angle": 1}}, ValueError, "unknown kind"),
+        ({"monotonic_cst": {"cosine": 1}}, ValueError, "not among the coordinates"),
+        ({"monotonic_cst": [1, 0]}, ValueError, "2 entries for 8 coordinates"),
+    ],
+)
+def test_bad_parameters_are_named(blobs, parameters, error, message):
+    model = small(**parameters)
+    with pytest.raises(error, match=message):
+        model.fit(*blobs)
+    assert not hasattr(model, "trees_")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (lambda same: np.ones(3), "shape"),
+        (lambda same: -np.ones(len(same)), "negative"),
+        (lambda same: np.full(len(same), np.nan), "non-finite"),
+        (lambda same: np.where(same, 1.0, 0.0), "all different pairs"),
+    ],
+)
+def test_bad_weights_are_named(given_pairs, weights, message):
+    pairs, same = given_pairs
+    with pytest.raises(ValueError, match=f"sample_weight.*{message}"):
+        small().fit(pairs, same, sample_weight=weights(same))
+
+
+def test_weights_are_for_given_pairs(blobs):
+    with pytest.raises(ValueError, match="sample_weight is for given pairs"):
+        small().fit(*blobs, sample_weight=np.ones(len(blobs[1])))
+
+
+def test_trees_cannot_be_taken_away_or_given_a_representation(blobs):
+    model = small(n_estimators=5, warm_start=True).fit(*blobs)
+    with pytest.raises(ValueError, match="n_estimators=3 is less than the 5 existing trees"):
+        model.set_params(n_estimators=3).fit(*blobs)
