@@ -127,7 +127,8 @@ class TreeLearner(TreeModel):
         return max(1, round(math.sqrt(math.log(n)))) if self.max_depth == "sqrt_log" else int(self.max_depth)
 
     def _get_trees_state(self) -> dict[str, Any]:
-        return {**super()._get_trees_state(), "max_depth": self.max_depth_}
+        state = super()._get_trees_state()
+        return {"representation": state.pop("representation"), "max_depth": self.max_depth_, **state}
 
     def _set_trees_state(self, fields: Fields) -> list[RankTree]:
         self.max_depth_ = fields.integer("max_depth", 1, MAX_DEPTH)
