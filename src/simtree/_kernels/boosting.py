@@ -139,32 +139,39 @@ def split_gain(rule, total, left, low, high, direction):
 def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
     """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
 
-    All columns are scanned in step, so that the loops vectorise. Children may be of any size.
+    All columns are scanned in step, so that the loops vectorise: hence comparisons instead of min and max, which treat NaN
+    differently, halves of 32 bits, and a best code that is a float. Children may be of any size.
     """
     n = end - begin
-    sums = np.zeros(n, np.int64)
+    sums, half_g, half_h = np.zeros(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
+    best, best_code, ways = np.full(n, -1.0), np.zeros(n), directions[begin:end].astype(np.float64)
     g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
-    gains[begin:end] = -1.0
-    cuts[begin:end] = 0
-    free = True
-    for k in range(begin, end):
-        free &= directions[k] == 0
-    trials = np.empty(n)
     for code in range(histogram.shape[0] - 1):
+        of_code = histogram[code, begin:end]
         for j in range(n):
-            sums[j] += histogram[code, begin + j]
-            gl = np.float64(np.int32(sums[j] >> HALF)) * rule.gradient_unit
-            hl = np.float64(np.int32(sums[j] & LOW_HALF)) * rule.hessian_unit
+            left = sums[j] + of_code[j]
+            sums[j] = left
+            half_g[j] = left >> HALF
+            half_h[j] = left & LOW_HALF
+        for j in range(n):
+            gl, hl = np.float64(half_g[j]) * rule.gradient_unit, np.float64(half_h[j]) * rule.hessian_unit
             gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
-            value_left = min(max(-gl / max(to_left, TINY), low), high)
-            value_right = min(max(-gr / max(to_right, TINY), low), high)
-            trial = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
-            trials[j] = trial if free or directions[begin + j] * (value_right - value_left) >= 0.0 else -1.0
-        for j in range(n):
-            better = trials[j] > gains[begin + j]
-            gains[begin + j] = trials[j] if better else gains[begin + j]
-            cuts[begin + j] = code if better else cuts[begin + j]
+            to_left = to_left if to_left > TINY else TINY
+            to_right = to_right if to_right > TINY else TINY
+            value_left, value_right = -gl / to_left, -gr / to_right
+            value_left = value_left if value_left > low else low
+            value_left = value_left if value_left < high else high
+            value_right = value_right if value_right > low else low
+            value_right = value_right if value_right < high else high
+            gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+            gain = gain if ways[j] * (value_right - value_left) >= 0.0 else -1.0
+            better = gain > best[j]
+            best[j] = gain if better else best[j]
+            best_code[j] = np.float64(code) if better else best_code[j]
+    for j in range(n):
+        gains[begin + j] = best[j]
+        cuts[begin + j] = np.int64(best_code[j])
 
 
 @kernel
