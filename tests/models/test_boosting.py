@@ -13,6 +13,7 @@ from simtree.growing import _boosting as growing
 from simtree.metrics import roc_curve, youden_threshold
 from simtree.pairs import pair_features
 from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 OF_PAIRS = dict.fromkeys(
     (
@@ -258,6 +259,56 @@ def test_groups_are_held_out_together(people, given_pairs):
     pairs, same = given_pairs
     of_samples = np.random.default_rng(0).integers(0, 2, (len(same), 2))
     assert small().fit(pairs, same, groups=of_samples).validation_curve_ is not None
+
+
+@pytest.mark.parametrize("open_set", ["auto", False])
+def test_given_pairs_are_held_out_by_identity_or_sample(people, open_set):
+    """All pairs are linked, so that identities are those that same pairs link."""
+    X, y = people
+    every = PairSampler(y).all_pairs()
+    model = small(open_set=open_set)
+    model._entropy = (1, 2, 3, 4)
+    found = model._hold_out(len(X), every, None, np.arange(len(every), dtype=float))
+    seen, out = (np.concatenate([part.first, part.second]) for part in (found.seen, found.left_out))
+    assert not set(seen) & set(out)
+    assert bool(set(y[seen]) & set(y[out])) == (open_set is False)
+    assert set(np.flatnonzero(found.known)) == set(seen)
+    # Both kinds are held out in about the share of two samples of the same part.
+    assert 0.02 < found.left_out.n_same / every.n_same < 0.3
+    assert len(found.weights) == len(found.seen)
+    np.testing.assert_array_equal(every.first[found.weights.astype(int)], found.seen.first)
+
+
+def test_linked_given_pairs_are_held_out_together():
+    """Sets of three samples that pairs link: no pair is lost."""
+    first, second = np.array([0, 1, 2]), np.array([1, 2, 0])
+    sets = np.repeat(3 * np.arange(300), 3)
+    pairs = IndexPairs(np.tile(first, 300) + sets, np.tile(second, 300) + sets, np.tile([True, False, False], 300))
+    model = small()
+    model._entropy = (1, 2, 3, 4)
+    found = model._hold_out(900, pairs, None, None)
+    assert len(found.seen) + len(found.left_out) == 900
+    assert not set(found.seen.first // 3) & set(found.left_out.first // 3)
+    assert 150 <= len(found.left_out) <= 210
+
+
+def test_pairs_that_share_no_sample_are_held_out_one_by_one(given_pairs):
+    same = given_pairs[1]
+    source = IndexPairs(np.arange(0, 2 * len(same), 2), np.arange(1, 2 * len(same), 2), same)
+    model = small()
+    model._entropy = (1, 2, 3, 4)
+    found = model._hold_out(2 * len(same), source, None, None)
+    assert len(found.seen) + len(found.left_out) == len(same)
+    assert found.left_out.n_same == pytest.approx(same.sum() / 5, abs=1)
+
+
+def test_held_out_pairs_of_shared_samples_are_not_recognised(rng):
+    """Random labels of pairs that occur twice: with random rows held out, the AUC would be above 0.9."""
+    rows = np.tile(np.column_stack(np.triu_indices(40, 1)), (2, 1))
+    same = np.tile(rng.random(len(rows) // 2) < 0.5, 2)
+    model = small(n_estimators=60, max_leaf_nodes=30, learning_rate=0.3)
+    model.fit(rng.normal(size=(40, 3)), same, pairs=rows)
+    assert abs(model.validation_roc_.auc() - 0.5) < 0.2
 
 
 def test_refit_has_the_rounds_and_all_identities(people):

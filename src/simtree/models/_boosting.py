@@ -89,12 +89,13 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         ``"auto"`` does so unless too few pairs could be held out, or ``warm_start`` is set.
     validation_fraction : float, default=0.2
         Share that is held out: of identities (open set) or of samples (closed set), of ``groups`` if they are given, or of
-        given pairs.
+        given pairs that share no sample. Of other given pairs, those between the two parts are not used to find the number of
+        rounds, and up to one half is held out if too few pairs would be.
     n_iter_no_change : int, default=50
         Number of rounds without improvement after which to stop.
     open_set : bool or "auto", default="auto"
         Whether entire identities are held out, because the model will be used on unseen ones. ``"auto"`` is True if there are
-        more than 10 labels.
+        more than 10 labels. In pairs given as row indices, samples that same pairs link are taken for one identity.
     refit : bool, default=True
         Whether to refit on all data with the number of rounds that was found. If False, the trees grown without the held-out
         part are kept.
@@ -382,17 +383,16 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if self.early_stopping is False or (self.early_stopping == "auto" and self.warm_start):
             return None
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 2]))
-        open_set = None
-        if source.labels is not None:
-            n_labels = int(source.labels.max()) + 1
-            open_set = is_open_set(n_labels) if self.open_set == "auto" else bool(self.open_set)
+        open_set = None if self.open_set == "auto" else bool(self.open_set)
+        if source.labels is not None and open_set is None:
+            open_set = is_open_set(int(source.labels.max()) + 1)
         found = hold_out(source, n_samples, units, weights, open_set, float(self.validation_fraction), rng)
         if found is None and self.early_stopping is True:
             raise ValueError(
                 f"early_stopping=True: fewer than {MIN_HELD_OUT} same or different pairs can be held out with "
                 f"validation_fraction={self.validation_fraction!r}; give more data, or set early_stopping=False."
             )
-        self.open_set_ = None if found is None else open_set
+        self.open_set_ = None if found is None or source.labels is None else open_set
         return found
 
     def _boosting_params(

@@ -7,10 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from simtree._utils.folds import assign_folds
 from simtree.io._fields import Fields
 from simtree.metrics import Roc, roc_curve
+from simtree.models._open_set import is_open_set
+from simtree.pairs._cross_validation import assign_identities
+from simtree.pairs._labels import encode_labels
 from simtree.pairs._sources import IndexPairs, PairSource
 
 # Held-out pairs of labelled samples that rounds are compared on, and the share of same pairs among them.
@@ -71,43 +76,94 @@ def hold_out(
     n_samples : int
         Number of samples.
     units : ndarray of shape (n_samples,) or None
-        Groups that are held out together. By default identities of an open set, samples of a closed set, or given pairs.
+        Groups that are held out together. By default identities of an open set and samples of a closed set; of given pairs
+        identities or samples too if pairs share samples, otherwise pairs.
     weights : ndarray of shape (n_pairs,) or None
         Weights of given pairs.
     open_set : bool or None
-        Whether identities are held out; None for given pairs.
+        Whether identities are held out. For given pairs None stands for "auto": identities are then counted.
     share : float
         Share that is held out, at most one half.
     rng : numpy.random.Generator
         Source of randomness.
     """
     n_folds = max(2, round(1.0 / share))
-    seen: PairSource | None
-    left_out: PairSource | None
     if isinstance(source, IndexPairs):
-        if units is None:
-            pair_is_out = assign_folds(len(source), n_folds, rng, source.same.astype(np.int64)) == 0
-            pair_is_seen = ~pair_is_out
-        else:
-            out = _one_fold(units, n_folds, rng, None)
-            pair_is_out, pair_is_seen = (chosen[source.first] & chosen[source.second] for chosen in (out, ~out))
-        given, left_out = source.take(pair_is_seen), source.take(pair_is_out)
-        seen = given if given.has_both_kinds else None
-        weights = None if weights is None else weights[pair_is_seen]
-        known = np.zeros(n_samples, dtype=np.bool_)
-        known[given.first] = known[given.second] = True
-    else:
-        assert source.labels is not None
-        classes = None
-        if units is None:
-            units, classes = (source.labels, None) if open_set else (np.arange(n_samples), source.labels)
-        out = _one_fold(units, n_folds, rng, classes)
-        seen, left_out, known = source.restrict(~out), source.restrict(out), ~out
+        return _hold_out_given(source, n_samples, units, weights, open_set, n_folds, rng)
+    assert source.labels is not None
+    classes = None
+    if units is None:
+        units, classes = (source.labels, None) if open_set else (np.arange(n_samples), source.labels)
+    out = np.asarray(assign_folds(int(units.max()) + 1, n_folds, rng, classes)[units] == 0)
+    seen, left_out = source.restrict(~out), source.restrict(out)
     if seen is None or left_out is None:
         return None
     drawn = left_out.sample(VALIDATION_PAIRS, np.random.default_rng(0), shuffle=False)
-    enough = min(drawn.n_same, len(drawn) - drawn.n_same) >= MIN_HELD_OUT
-    return HeldOut(seen, left_out, weights, known) if enough else None
+    return HeldOut(seen, left_out, weights, ~out) if _is_enough(drawn) else None
+
+
+def _hold_out_given(
+    source: IndexPairs,
+    n_samples: int,
+    units: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    open_set: bool | None,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> HeldOut | None:
+    """Return given pairs without and with a held-out part, which share no unit; None if too few pairs can be held out.
+
+    Pairs between the two parts are in neither, so that a larger part is held out if too few pairs would be.
+    """
+    for of_samples in [units] if units is not None else _units_of_given(source, n_samples, open_set):
+        for n in [n_folds] if of_samples is None else sorted({n_folds, min(n_folds, 3), 2}, reverse=True):
+            is_seen, is_out = _split_given(source, of_samples, n, rng)
+            seen, left_out = source.take(is_seen), source.take(is_out)
+            if seen.has_both_kinds and _is_enough(left_out):
+                known = np.zeros(n_samples, dtype=np.bool_)
+                known[seen.first] = known[seen.second] = True
+                return HeldOut(seen, left_out, None if weights is None else weights[is_seen], known)
+    return None
+
+
+def _units_of_given(source: IndexPairs, n_samples: int, open_set: bool | None) -> list[NDArray[np.int64] | None]:
+    """Return what may be held out together, best first: identities, samples; None for pairs that share no sample.
+
+    Identities are not given: samples that same pairs link are taken for one identity.
+    """
+    used = np.bincount(np.concatenate([source.first, source.second]), minlength=n_samples)
+    if used.max() <= 1:
+        return [None]
+    samples = np.arange(n_samples)
+    if open_set is False:
+        return [samples]
+    same = source.take(source.same)
+    links = coo_array((np.ones(len(same), dtype=np.int8), (same.first, same.second)), shape=(n_samples, n_samples))
+    identities = connected_components(links, directed=False)[1].astype(np.int64)
+    if open_set is None and not is_open_set(len(np.unique(identities[used > 0]))):
+        return [samples]
+    return [identities, samples]
+
+
+def _split_given(
+    source: IndexPairs, units: NDArray[np.int64] | None, n_folds: int, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the pairs to learn from, and held-out pairs, as masks."""
+    if units is None:
+        out = assign_folds(len(source), n_folds, rng, source.same.astype(np.int64)) == 0
+        return ~out, out
+    both = encode_labels(np.concatenate([units[source.first], units[source.second]])).reshape(2, -1).T
+    folds = assign_identities(both, source.same, n_folds, rng)[both]
+    inside = np.where(folds[:, 0] == folds[:, 1], folds[:, 0], n_folds)
+    counts = [np.bincount(inside[chosen], minlength=n_folds + 1)[:n_folds] for chosen in (source.same, ~source.same)]
+    # The fold with the most held-out pairs of the rarer kind, but no fold that holds most of all pairs.
+    useful = np.where(counts[0] + counts[1] <= len(source) / 2, np.minimum(*counts), -1)
+    chosen = np.argmax(useful)
+    return (folds != chosen).all(axis=1), inside == chosen
+
+
+def _is_enough(pairs: IndexPairs) -> bool:
+    return min(pairs.n_same, len(pairs) - pairs.n_same) >= MIN_HELD_OUT
 
 
 @dataclass
@@ -160,10 +216,3 @@ def mean_tpr(roc: Roc, n_different: int) -> float:
 def log_loss(scores: NDArray[np.float64], same: NDArray[np.bool_]) -> float:
     """Return the logistic loss of scores, where same and different pairs weigh equally."""
     return float(0.5 * (np.logaddexp(0.0, -scores[same]).mean() + np.logaddexp(0.0, scores[~same]).mean()))
-
-
-def _one_fold(
-    units: NDArray[np.int64], n_folds: int, rng: np.random.Generator, classes: NDArray[np.int64] | None
-) -> NDArray[np.bool_]:
-    """Return which samples are in one random fold of the units."""
-    return np.asarray(assign_folds(int(units.max()) + 1, n_folds, rng, classes)[units] == 0)

@@ -127,7 +127,10 @@ class PairGroupKFold(BaseEstimator):
 
 
 def assign_identities(
-    identities: NDArray[np.int64], same: NDArray[np.bool_], n_folds: int, rng: np.random.RandomState | None
+    identities: NDArray[np.int64],
+    same: NDArray[np.bool_],
+    n_folds: int,
+    rng: np.random.RandomState | np.random.Generator | None,
 ) -> NDArray[np.int64]:
     """Return the fold of each identity.
 
@@ -139,7 +142,7 @@ def assign_identities(
         Whether each pair is a same pair.
     n_folds : int
         Number of folds.
-    rng : RandomState or None
+    rng : RandomState, Generator or None
         Source of randomness; None distributes identities by their number of pairs, and in the order of appearance.
 
     Returns
