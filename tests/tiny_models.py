@@ -17,6 +17,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from simtree import (
     AutoSimilarity,
+    BoostingPosterior,
+    CohortNormalization,
     DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
@@ -24,8 +26,12 @@ from simtree import (
     KernelDiscriminant,
     LandmarkFeatures,
     LinearSplitter,
+    LogisticPosterior,
     MarginalQuantiles,
+    MeanPosterior,
+    NetworkPosterior,
     ObliqueCartSplitter,
+    PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
@@ -99,6 +105,23 @@ MODELS = {
     ),
     "distance-scaled": DistanceSimilarity(representation=make_pipeline(StandardScaler(), PCA(2)), metric="euclidean"),
     "tree-robust": _tree(representation=make_pipeline(RobustScaler(), MinMaxScaler(), MaxAbsScaler())),
+    "posterior": PosteriorSimilarity(BoostingPosterior(max_iter=2, max_leaf_nodes=3, cv=2, random_state=0), n_jobs=2),
+    "posterior-mean": PosteriorSimilarity(
+        MeanPosterior(
+            [
+                ("network", make_pipeline(StandardScaler(), NetworkPosterior(hidden_layer_sizes=(3, 2), n_updates=9, cv=2))),
+                ("kernel", make_pipeline(LandmarkFeatures(n_landmarks=4), LogisticPosterior(cv=2))),
+            ]
+        ).set_params(
+            network__networkposterior__random_state=0,
+            kernel__landmarkfeatures__random_state=0,
+            kernel__logisticposterior__random_state=0,
+        )
+    ),
+    "cohort": CohortNormalization(_forest(n_estimators=2), n_cohort=9, n_nearest=4, random_state=0),
+    "cohort-synthetic": CohortNormalization(
+        DistanceSimilarity(representation=make_pipeline(*WHITENED)), cohort="synthetic", n_cohort=5, random_state=0
+    ),
     "auto": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
     "auto-forest": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
 }

@@ -11,8 +11,10 @@ from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.io import ModelFileError
 from simtree.models import (
     AutoSimilarity,
+    CohortNormalization,
     DistanceSimilarity,
     GaussianSimilarity,
+    PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
@@ -21,10 +23,14 @@ from simtree.models import (
     load,
 )
 from simtree.representation import (
+    BoostingPosterior,
     ForestPosterior,
     KernelDiscriminant,
     LandmarkFeatures,
+    LogisticPosterior,
     MarginalQuantiles,
+    MeanPosterior,
+    NetworkPosterior,
     WithinClassWhitening,
 )
 from simtree.splitters import (
@@ -41,8 +47,10 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "AutoSimilarity",
+    "BoostingPosterior",
     "CartSplitter",
     "ClassifierSplitter",
+    "CohortNormalization",
     "CrossSplitter",
     "CutSplitter",
     "DistanceSimilarity",
@@ -53,9 +61,13 @@ __all__ = [
     "KernelDiscriminant",
     "LandmarkFeatures",
     "LinearSplitter",
+    "LogisticPosterior",
     "MarginalQuantiles",
+    "MeanPosterior",
     "ModelFileError",
+    "NetworkPosterior",
     "ObliqueCartSplitter",
+    "PosteriorSimilarity",
     "SimilarityBoosting",
     "SimilarityForest",
     "SimilarityTree",

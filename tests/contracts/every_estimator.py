@@ -10,12 +10,15 @@ from sklearn.tree import DecisionTreeClassifier
 from simtree import (
     AutoSimilarity,
     ClassifierSplitter,
+    CohortNormalization,
     DistanceSimilarity,
+    ForestPosterior,
     GaussianSimilarity,
     GaussianSplitter,
     LinearSplitter,
     MarginalQuantiles,
     ObliqueCartSplitter,
+    PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
@@ -108,6 +111,9 @@ OTHERS = {
     "voting": VotingSimilarity(
         [("distance", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])]
     ),
+    "posterior": PosteriorSimilarity(ForestPosterior(n_estimators=30, random_state=0)),
+    "cohort": CohortNormalization(FORESTS["forest-full"], n_cohort=40, n_nearest=10, random_state=0),
+    "cohort-distance": CohortNormalization(DistanceSimilarity(metric="euclidean"), cohort="synthetic", random_state=0),
     "auto": AutoSimilarity(target_fpr=0.15, time_budget=0.0, random_state=0),
 }
 

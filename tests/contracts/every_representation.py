@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, WithinClassWhitening
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from simtree import (
+    BoostingPosterior,
+    ForestPosterior,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    LogisticPosterior,
+    MarginalQuantiles,
+    MeanPosterior,
+    NetworkPosterior,
+    WithinClassWhitening,
+)
 
 UNLABELLED = {
     "quantiles": MarginalQuantiles(),
@@ -12,10 +25,19 @@ UNLABELLED = {
 LABELLED = {
     "posterior": ForestPosterior(n_estimators=30, random_state=0),
     "posterior-grouped": ForestPosterior(n_estimators=30, max_classes=3, min_samples_leaf=2, random_state=0),
+    "posterior-linear": LogisticPosterior(random_state=0),
+    "posterior-network": NetworkPosterior(hidden_layer_sizes=(20, 10), n_updates=300, cv=3, random_state=0),
+    "posterior-boosting": BoostingPosterior(max_iter=20, cv=3, random_state=0),
     "discriminant": KernelDiscriminant(n_landmarks=20, random_state=0),
     "discriminant-waves": KernelDiscriminant(n_landmarks=30, landmarks="fourier", n_repeats=2, random_state=0),
     "discriminant-projected": KernelDiscriminant(n_landmarks=20, max_classes=3, random_state=0),
     "whitening": WithinClassWhitening(random_state=0),
     "whitening-weighted": WithinClassWhitening(emphasis=0.25, shrinkage=0.5, center=False, n_components=2, random_state=0),
 }
-REPRESENTATIONS = UNLABELLED | LABELLED
+# Members have parameters such as n_jobs, the whole has none.
+COMPOSED = {
+    "posterior-mean": MeanPosterior(
+        [("trees", LABELLED["posterior"]), ("scaled", make_pipeline(StandardScaler(), LABELLED["posterior-linear"]))]
+    ),
+}
+REPRESENTATIONS = UNLABELLED | LABELLED | COMPOSED

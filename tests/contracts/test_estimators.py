@@ -263,7 +263,7 @@ def test_pairs_as_arrays_and_as_row_indices(estimator, blobs):
     assert by_rows.score(X, index.same, pairs=rows) == by_array.score(stacked, index.same) == by_table.score(rows, index.same)
 
 
-@pytest.mark.parametrize("name", sorted(set(OTHERS) - {"auto"}))
+@pytest.mark.parametrize("name", sorted(set(OTHERS) - {"auto", "posterior"}))
 def test_others_learn_the_same_from_pairs_of_samples_and_of_row_indices(name, blobs):
     """A row counts as often as it occurs in a pair. (A representation would see each row of X once.)"""
     X, y = blobs

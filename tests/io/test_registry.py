@@ -93,7 +93,7 @@ def test_only_classes_of_simtree_can_be_named():
     known = [get_class(kind, name) for kind in kinds for name in known_names(kind)]
     assert all(cls.__module__.startswith(("simtree.", "sklearn.preprocessing.", "sklearn.decomposition.")) for cls in known)
     document = {"class": "Pipeline", "steps": [{"name": "a", "step": {"class": "FunctionTransformer", "parameters": {}}}]}
-    with pytest.raises(ModelFileError, match=r"steps\[0\].step.class must be one of 'ForestPosterior'"):
+    with pytest.raises(ModelFileError, match=r"steps\[0\].step.class must be one of 'BoostingPosterior'"):
         read(document)
 
 
@@ -112,6 +112,15 @@ def at(index, value):
 
 def of_repeat(name, value):
     return lambda d: d["fitted"]["repeats"][0].update({name: value(d["fitted"]["repeats"][0][name])})
+
+
+def of_model(name, value):
+    return lambda d: d["fitted"]["models"][0].update({name: value(d["fitted"]["models"][0][name])})
+
+
+def of_layers(change):
+    """Change the layers of the first network of a mean, which is in a Pipeline."""
+    return lambda d: change(d["fitted"]["members"][0]["steps"][1]["step"]["fitted"]["models"][0]["layers"])
 
 
 CHANGES = {
@@ -145,6 +154,33 @@ CHANGES = {
         "a negative gamma": of_repeat("gamma", lambda g: -g),
         "an unknown kind": of_repeat("kind", lambda _: "bump"),
         "huge weights": of_repeat("weights", at((0, 0), 1e200)),
+    },
+    "posterior": {
+        "no models": entry("models", []),
+        "a class that nobody knows": entry("n_classes", 13),
+        "fewer classes than are known": entry("n_classes", 11),
+        "a million classes": entry("n_classes", 10**6),
+        "classes that fall": of_model("classes", lambda a: a[::-1].copy()),
+        "a class twice": of_model("classes", at(1, 0)),
+        "no classes": of_model("classes", lambda a: a[:0]),
+        "a test that leads to itself": of_model("if_le", at(0, 0)),
+        "a feature that is not there": of_model("feature", at(0, 3)),
+        "a leaf of another class": of_model("leaf_class", at(0, 12)),
+        "huge leaves": of_model("leaf_share", at(0, 1e200)),
+        "a baseline of fewer classes": of_model("baseline", lambda a: a[:-1]),
+    },
+    "posterior-mean": {
+        "fewer members than parameters": entry("members", lambda members: members[:1]),
+        "more classes than the members": entry("n_classes", 13),
+        "no layers": of_layers(lambda layers: layers.clear()),
+        "a layer of other inputs": of_layers(lambda layers: layers[0].update(weights=layers[0]["weights"][:-1])),
+        "a layer without outputs": of_layers(lambda layers: layers[0].update(weights=layers[0]["weights"][:, :0].copy())),
+        "a last layer of other classes": of_layers(lambda layers: layers.pop()),
+        "huge weights": of_layers(lambda layers: layers[1].update(intercepts=at(0, 1e7)(layers[1]["intercepts"]))),
+        "intercepts of other outputs": of_layers(lambda layers: layers[1].update(intercepts=layers[1]["intercepts"][:-1])),
+        "weights of other features": lambda d: of_model("weights", lambda a: a[:-1])(
+            d["fitted"]["members"][1]["steps"][1]["step"]
+        ),
     },
     "distance-waves": {"phases of other waves": of_repeat("phases", lambda a: a[:-1])},
     "distance-pipeline": {

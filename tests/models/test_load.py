@@ -103,7 +103,7 @@ def test_every_fitted_attribute_is_restored(name, tmp_path):
     kept = {key: value for key, value in vars(model).items() if key not in parameters}
     assert set(kept) <= set(vars(loaded)), name
     for key, value in kept.items():
-        if key not in ("tree_", "trees_", "representation_", "best_estimator_", "estimators_"):
+        if key not in ("tree_", "trees_", "representation_", "best_estimator_", "estimator_", "estimators_"):
             assert_same(value, vars(loaded)[key])
     for tree, other in zip(*(m._trees() if hasattr(m, "_trees") else [] for m in (model, loaded)), strict=True):
         for columns, others in ((tree.cells, other.cells), (tree.nodes, other.nodes)):

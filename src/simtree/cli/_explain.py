@@ -25,8 +25,10 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import load_model, samples_of
 from simtree.cli._tables import read_samples
+from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._gaussian import GaussianSimilarity
+from simtree.models._posterior import PosteriorSimilarity
 from simtree.models._voting import VotingSimilarity
 
 # Features that are shown by default.
@@ -35,6 +37,7 @@ MIN_SHOWN, MAX_SHOWN = 10, 30
 UNEXPLAINED: dict[type, str] = {
     GaussianSimilarity: "a ratio of Gaussian likelihoods",
     DistanceSimilarity: "a distance",
+    PosteriorSimilarity: "a ratio of class posteriors",
     VotingSimilarity: "an ensemble of several models",
 }
 
@@ -69,6 +72,8 @@ def explain(
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
             inner = getattr(learned, "best_estimator_", learned)
+            while isinstance(inner, CohortNormalization):
+                inner = inner.estimator_
             what = UNEXPLAINED[type(inner)]
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])

@@ -48,6 +48,7 @@ def describe(learned: Any) -> dict[str, Any]:
         "tpr": float(learned.results_["tpr"][0]) if hasattr(learned, "results_") else None,
         "fpr": getattr(learned, "fpr_", None),
         "parameters": _changed(inner),
+        "cohorts": _cohorts(learned),
         "n_features": int(learned.n_features_in_),
         "features": None if names is None else [str(name) for name in names],
         "n_trees": len(trees),
@@ -59,6 +60,13 @@ def describe(learned: Any) -> dict[str, Any]:
         "probabilities": None if calibration is None else str(calibration),
         "importances": _importances(inner),
     }
+
+
+def _cohorts(learned: Any) -> list[str]:
+    """Return what the cohorts of a model and of its members consist of, and whether the model holds samples."""
+    inner = [getattr(learned, name) for name in ("best_estimator_", "estimator_") if hasattr(learned, name)]
+    own = [learned._cohort_sentence()] if hasattr(learned, "_cohort_sentence") else []
+    return own + [sentence for member in (*inner, *getattr(learned, "estimators_", [])) for sentence in _cohorts(member)]
 
 
 def _changed(learned: Any) -> dict[str, str]:
@@ -99,6 +107,8 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     rows.add_row("features", _shortened(described["features"], described["n_features"]))
     for name, value in described["parameters"].items():
         rows.add_row(name, value)
+    for sentence in described["cohorts"]:
+        rows.add_row("cohort", sentence)
     report = described["threshold_report"]
     promise = "no guarantee; see `simtree calibrate`"
     if report is not None and report["max_fpr"] is not None:

@@ -20,12 +20,14 @@ from simtree.io._fields import Fields
 
 PIPELINE = "Pipeline"
 MAPPING = "dict"
+# A list of (name, transformer) tuples, such as the members of a mean of posteriors.
+MEMBERS = "list"
 MODEL, SPLITTER, REPRESENTATION, REGION = "model", "splitter", "representation", "region"
 # Kinds of estimators that may be a parameter of another.
 PARAMETERS = (SPLITTER, REPRESENTATION)
-# A preprocessor, an array of samples or a function of the user, is not part of a model; the members of an ensemble are written
-# with their fitted state.
-LEFT_OUT = ("preprocessor", "estimators")
+# A preprocessor, an array of samples or a function of the user, is not part of a model; the members of an ensemble and the
+# estimator inside another are written with their fitted state.
+LEFT_OUT = ("preprocessor", "estimators", "estimator")
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10
@@ -173,9 +175,9 @@ def _parameter(owner: str, name: str, value: Any) -> Any:
         return _parameter(owner, name, value.tolist())
     if type(value) is dict and all(isinstance(key, str) for key in value) and _is_plain(list(value.values())):
         return {"class": MAPPING, "keys": list(value), "values": list(value.values())}
-    if type(value) is Pipeline:
-        steps = [{"name": step, "step": _parameter(owner, name, part)} for step, part in value.steps]
-        return {"class": PIPELINE, "steps": steps}
+    if type(value) is Pipeline or _is_named(value):
+        kind, members = (PIPELINE, value.steps) if type(value) is Pipeline else (MEMBERS, value)
+        return {"class": kind, "steps": [{"name": step, "step": _parameter(owner, name, part)} for step, part in members]}
     if not any(is_registered(value, kind) for kind in PARAMETERS):
         raise TypeError(refusal(f"{owner} with {name}={value!r}"))
     return {"class": type(value).__name__, "parameters": parameters_state(value)}
@@ -191,16 +193,23 @@ def _read_parameter(fields: Fields, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     part = fields.part(name)
-    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE, MAPPING])
+    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE, MEMBERS, MAPPING])
     if name == MAPPING:
         keys = part.strings("keys", MAX_KEYS)
         values = part.items("values", MAX_KEYS)
         if len(set(keys)) < len(keys) or len(values) != len(keys) or not _is_plain(values):
             raise part.fail("keys", "must be distinct strings, each with a string or number in values")
         return dict(zip(keys, values, strict=True))
-    if name == PIPELINE:
-        return Pipeline([(step.string("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)])
+    if name in (PIPELINE, MEMBERS):
+        members = [(step.string("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)]
+        return Pipeline(members) if name == PIPELINE else members
     return estimator_from_state(part, get_class(SPLITTER if name in known_names(SPLITTER) else REPRESENTATION, name))
+
+
+def _is_named(value: Any) -> bool:
+    """Return whether a value is a list of (name, something) tuples."""
+    pairs = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value)
+    return bool(pairs and len(value) and all(isinstance(name, str) for name, _ in value))
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,20 +1,24 @@
-"""Similarity models: tree, forest, Gaussian, distance, ensemble and AutoML; and `load`."""
+"""Similarity models: tree, forest, Gaussian, distance, cohort normalisation, ensemble and AutoML; and `load`."""
 
 from simtree.models._auto import AutoSimilarity
 from simtree.models._base import Similarity
 from simtree.models._boosting import SimilarityBoosting
+from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._load import load
 from simtree.models._pipeline import from_pipeline
+from simtree.models._posterior import PosteriorSimilarity
 from simtree.models._tree import SimilarityTree
 from simtree.models._voting import VotingSimilarity
 
 __all__ = [
     "AutoSimilarity",
+    "CohortNormalization",
     "DistanceSimilarity",
     "GaussianSimilarity",
+    "PosteriorSimilarity",
     "Similarity",
     "SimilarityBoosting",
     "SimilarityForest",

@@ -23,8 +23,8 @@ def load(path: str | os.PathLike[str]) -> Similarity:
 
     Returns
     -------
-    SimilarityTree, SimilarityForest, GaussianSimilarity, DistanceSimilarity, VotingSimilarity or AutoSimilarity
-        The fitted model.
+    Similarity
+        The fitted model, of the class that was saved.
 
     Raises
     ------

@@ -43,8 +43,9 @@ class PersistenceMixin:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to a file, which `simtree.load` reads.
 
-        The file contains data, never code, and is written atomically. It does not contain training samples: a
-        ``preprocessor`` is not saved, nor are callbacks or a ``RandomState`` instance given as ``random_state``.
+        The file contains data, never code, and is written atomically. It does not contain training samples, unless they were
+        asked for (``CohortNormalization(cohort="samples")``): a ``preprocessor`` is not saved, nor are callbacks or a
+        ``RandomState`` instance given as ``random_state``.
 
         Parameters
         ----------

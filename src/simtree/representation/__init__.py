@@ -1,10 +1,24 @@
 """Representations of samples: transformers to apply before a similarity, cross-fitted if they learn from labels."""
 
 from simtree.representation import _sklearn as _sklearn  # registers scikit-learn transformers for model files
+from simtree.representation._boosting import BoostingPosterior
 from simtree.representation._discriminant import KernelDiscriminant
 from simtree.representation._landmarks import LandmarkFeatures
+from simtree.representation._logistic import LogisticPosterior
+from simtree.representation._mean import MeanPosterior
+from simtree.representation._network import NetworkPosterior
 from simtree.representation._posterior import ForestPosterior
 from simtree.representation._quantiles import MarginalQuantiles
 from simtree.representation._whitening import WithinClassWhitening
 
-__all__ = ["ForestPosterior", "KernelDiscriminant", "LandmarkFeatures", "MarginalQuantiles", "WithinClassWhitening"]
+__all__ = [
+    "BoostingPosterior",
+    "ForestPosterior",
+    "KernelDiscriminant",
+    "LandmarkFeatures",
+    "LogisticPosterior",
+    "MarginalQuantiles",
+    "MeanPosterior",
+    "NetworkPosterior",
+    "WithinClassWhitening",
+]

@@ -15,6 +15,7 @@ from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._labels import encode_labels
 from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
+from simtree.representation._class_trees import join_trees, numbered, read_trees
 
 # Maximum number of columns per leaf entry in a model file: few classes occur in no leaf.
 MAX_COLUMNS_PER_ENTRY = 64
@@ -116,7 +117,7 @@ class ForestPosterior(LabelledRepresentation):
                 add_class_shares(X, rows, tree, shares)
                 total[rows] += shares
                 n_out_of_bag[rows] += 1
-        self.trees_ = _joined(trees)
+        self.trees_ = join_trees(trees)
         if not cross_fitted:
             return None
         n_never = int(np.count_nonzero(n_out_of_bag == 0))
@@ -138,33 +139,11 @@ class ForestPosterior(LabelledRepresentation):
 
     def _set_fitted_state(self, fields: Fields) -> int:
         self.n_classes_ = fields.integer("n_classes", 2, MAX_CLASSES)
-        feature = fields.array("feature", "int32", (None,), low=0, high=self.n_features_in_ - 1)
-        leaf_start = fields.array("leaf_start", "int64", (None,), low=0)
-        leaf_class = fields.array("leaf_class", "int32", (None,), low=0)
-        n_columns = fields.integer("n_columns", 1, MAX_COLUMNS_PER_ENTRY * (1 + len(leaf_class)))
-        n_tests, n_leaves = len(feature), len(leaf_start) - 1
-        if n_leaves < 1 or leaf_start[0] != 0 or leaf_start[-1] != len(leaf_class) or (leaf_start[1:] < leaf_start[:-1]).any():
-            raise fields.fail("leaf_start", "must increase from 0 to the number of leaf entries")
-        if len(leaf_class) and leaf_class.max() >= n_columns:
-            raise fields.fail("leaf_class", f"must be less than {n_columns:,}")
-        successors = {
-            name: fields.array(name, "int32", (n_tests,), low=-n_leaves, high=n_tests - 1) for name in ("if_le", "if_gt")
-        }
-        root = fields.array("root", "int32", (None,), low=-n_leaves, high=n_tests - 1)
-        if not len(root):
+        n_entries = len(fields.array("leaf_class", "int32", (None,), low=0))
+        n_columns = fields.integer("n_columns", 1, MAX_COLUMNS_PER_ENTRY * (1 + n_entries))
+        self.trees_ = read_trees(fields, self.n_features_in_, n_columns, dtype="float32", low=0.0, high=1.0)
+        if not len(self.trees_.root):
             raise fields.fail("root", "must have one entry per tree")
-        for name, successor in successors.items():
-            if ((successor >= 0) & (successor <= np.arange(n_tests))).any():
-                raise fields.fail(name, "must lead from each test to a later one, or to a leaf")
-        self.trees_ = ClassTrees(
-            feature=feature,
-            threshold=fields.array("threshold", "float32", (n_tests,)),
-            leaf_start=leaf_start,
-            leaf_class=leaf_class,
-            leaf_share=fields.array("leaf_share", "float32", leaf_class.shape, low=0.0, high=1.0),
-            root=root,
-            **successors,
-        )
         self._n_features_out = n_columns
         return n_columns
 
@@ -199,8 +178,7 @@ def _bag(n: int, seed: int) -> Codes:
 def _flat(tree: Any) -> ClassTrees:
     """Return a scikit-learn tree as arrays: its tests, and the nonzero class shares of its leaves."""
     inner = tree.children_left >= 0
-    # Tests are numbered 0, 1, ... and leaves -1, -2, ..., in their original order.
-    number = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
+    number = numbered(inner)
     exact = tree.threshold[inner]
     threshold = exact.astype(np.float32)
     # Samples are float32: x <= threshold is equivalent to x <= the largest float32 not above the threshold.
@@ -217,21 +195,3 @@ def _flat(tree: Any) -> ClassTrees:
         leaf_share=shares[leaf, column].astype(np.float32),
         root=number[:1],
     )
-
-
-def _joined(trees: list[ClassTrees]) -> ClassTrees:
-    """Return the trees in one table: tests, leaves and entries of later trees follow those of earlier ones."""
-    n_tests, n_leaves, n_entries = 0, 0, 0
-    moved = []
-    for tree in trees:
-
-        def move(to: NDArray[np.int32], n_tests: int = n_tests, n_leaves: int = n_leaves) -> NDArray[np.int32]:
-            return np.where(to >= 0, to + n_tests, to - n_leaves).astype(np.int32)
-
-        start = tree.leaf_start[:-1] + n_entries
-        moved.append(tree._replace(if_le=move(tree.if_le), if_gt=move(tree.if_gt), leaf_start=start, root=move(tree.root)))
-        n_tests += len(tree.feature)
-        n_leaves += len(start)
-        n_entries += len(tree.leaf_class)
-    joined = ClassTrees(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))
-    return joined._replace(leaf_start=np.append(joined.leaf_start, n_entries))

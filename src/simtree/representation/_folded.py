@@ -1,0 +1,118 @@
+"""Base class of posteriors of classifiers that are fitted once per fold, each on the other folds."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from simtree.io._fields import Fields
+from simtree.representation._base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
+
+# More folds in a model file are treated as corruption.
+MAX_FOLDS = 1 << 10
+
+M = TypeVar("M")
+
+
+class FoldedPosterior(LabelledRepresentation, Generic[M]):
+    """Base class of class probabilities by the mean of classifiers, each of which was fitted without one fold.
+
+    `fit_transform` returns, for each row, the probabilities of the one classifier that did not see it; `transform` the mean of
+    all classifiers. There is one column per class, in order of first appearance. ``models_`` has, for each classifier, the
+    classes that it knows and what it learned as arrays.
+    """
+
+    cv: int
+    n_jobs: int | None
+    models_: list[tuple[Codes, M]]
+
+    @abstractmethod
+    def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> M:
+        """Return what a classifier of samples learned; all classes from 0 to ``n_classes`` - 1 occur, possibly only one."""
+
+    @abstractmethod
+    def _add_scores(self, X: Floats, model: M, out: Floats) -> None:
+        """Add to ``out``, which is zero, the class scores of samples, whose softmax are the probabilities."""
+
+    @abstractmethod
+    def _model_state(self, model: M) -> dict[str, Any]:
+        """Return what a model file holds of a classifier."""
+
+    @abstractmethod
+    def _model_from_state(self, fields: Fields, n_classes: int) -> M:
+        """Return a classifier read from a model file."""
+
+    def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
+        for_folds, for_models = rng.spawn(2)
+        folds = folds_of_rows(codes, self.cv, for_folds)
+        seeds = for_models.integers(2**31, size=self.cv).tolist()
+        self._n_features_out = self.n_classes_
+        learned = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._learn_fold)(X[folds != fold], codes[folds != fold], seed) for fold, seed in enumerate(seeds)
+        )
+        self.models_ = list(learned)
+        if not cross_fitted:
+            return None
+        found = np.empty((len(X), self.n_classes_))
+        for fold, model in enumerate(self.models_):
+            rows = folds == fold
+            found[rows] = self._mean_probabilities(X[rows], [model])
+        return found
+
+    def _learn_fold(self, X: Floats, codes: Codes, seed: int) -> tuple[Codes, M]:
+        """Return the classes that occur, and the classifier of them."""
+        classes, targets = np.unique(codes, return_inverse=True)
+        with warnings.catch_warnings():
+            # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return classes, self._learn_model(X, targets, len(classes), seed)
+
+    def _apply(self, X: NDArray[Any]) -> Floats:
+        return self._mean_probabilities(X, self.models_)
+
+    def _mean_probabilities(self, X: NDArray[Any], models: list[tuple[Codes, M]]) -> Floats:
+        """Return the mean of the class probabilities of some classifiers; zero for classes that a classifier does not know."""
+
+        def fill(rows: slice, out: Floats) -> None:
+            for classes, model in models:
+                scores = np.zeros((len(out), len(classes)))
+                self._add_scores(X[rows], model, scores)
+                out[:, classes] += softmax(scores)
+            out /= len(models)
+
+        return filled_in_blocks(len(X), self.n_classes_, fill, self.n_jobs)
+
+    def _get_fitted_state(self) -> dict[str, Any]:
+        models = [{"classes": classes, **self._model_state(model)} for classes, model in self.models_]
+        return {"n_classes": self.n_classes_, "models": models}
+
+    def _set_fitted_state(self, fields: Fields) -> int:
+        self.models_ = []
+        for part in fields.parts("models", MAX_FOLDS):
+            classes = part.array("classes", "int64", (None,), low=0)
+            if not len(classes) or (np.diff(classes) <= 0).any():
+                raise part.fail("classes", "must increase")
+            self.models_.append((classes, self._model_from_state(part, len(classes))))
+        known = np.unique(np.concatenate([classes for classes, _ in self.models_])) if self.models_ else np.empty(0)
+        # There are as many columns as the classifiers have classes, so that a small file cannot ask for much memory.
+        self.n_classes_ = self._n_features_out = fields.integer("n_classes", 2, max(2, len(known)))
+        if not np.array_equal(known, np.arange(self.n_classes_)):
+            raise fields.fail("models", f"must know the {self.n_classes_:,} classes")
+        return self.n_classes_
+
+
+def softmax(scores: Floats) -> Floats:
+    """Return exp(score) of each row, divided by their sum."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def both_columns(of_second: Floats) -> Floats:
+    """Return two columns for the one that a classifier of two classes has: the score of the first class is zero."""
+    return np.hstack([np.zeros_like(of_second), of_second])

@@ -1,0 +1,178 @@
+"""Posteriors of classifiers that are fitted once per fold, and the mean of several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from simtree import (
+    BoostingPosterior,
+    ForestPosterior,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    LogisticPosterior,
+    MeanPosterior,
+    NetworkPosterior,
+    WithinClassWhitening,
+)
+from simtree.representation import _boosting as boosting
+
+MODELS = {
+    "linear": LogisticPosterior(cv=3, random_state=0),
+    "network": NetworkPosterior(hidden_layer_sizes=(7, 5), n_updates=200, cv=3, random_state=0),
+    "network-wide": NetworkPosterior(hidden_layer_sizes=12, n_updates=200, cv=3, random_state=0),
+    "boosting": BoostingPosterior(max_iter=15, cv=3, random_state=0),
+}
+
+
+@pytest.fixture
+def classifiers(monkeypatch):
+    """Collect the classifiers of scikit-learn that are fitted, in the order of the folds."""
+    fitted = []
+    for cls in (LogisticRegression, MLPClassifier, HistGradientBoostingClassifier):
+
+        def fit(self, X, y, real=cls.fit):
+            fitted.append(real(self, X, y))
+            return self
+
+        monkeypatch.setattr(cls, "fit", fit)
+    return fitted
+
+
+def samples(n_classes, n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n_classes, 3))[y] + rng.normal(size=(n, 3)), y
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("name", MODELS)
+def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, classifiers):
+    X, y = samples(n_classes)
+    model = clone(MODELS[name])
+    cross_fitted = model.fit_transform(X, y)
+    assert len(classifiers) == 3
+    expected = np.mean([classifier.predict_proba(X) for classifier in classifiers], axis=0)
+    np.testing.assert_allclose(model.transform(X), expected, rtol=1e-9, atol=1e-12)
+    of_one = [np.isclose(cross_fitted, classifier.predict_proba(X), rtol=1e-9).all(axis=1) for classifier in classifiers]
+    assert np.any(of_one, axis=0).all()
+    assert np.array(of_one).sum(axis=1).min() >= len(X) // 3
+
+
+def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
+    X, y = samples(3, n=900)
+    monkeypatch.setattr(boosting, "PATIENCE", 2)
+    BoostingPosterior(max_iter=200, learning_rate=0.5, cv=2, random_state=0).fit(X, y)
+    assert [classifier.do_early_stopping_ for classifier in classifiers] == [False, False]
+    BoostingPosterior(max_iter=200, learning_rate=0.5, cv=4, random_state=0).fit(X, y)
+    assert all(classifier.n_iter_ < 200 for classifier in classifiers[2:])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_class_of_one_row_is_unknown_to_one_classifier(name):
+    X, y = samples(3)
+    y[5] = 7
+    model = clone(MODELS[name])
+    cross_fitted = model.fit_transform(X, y)
+    known = [classes.tolist() for classes, _ in model.models_]
+    assert sorted(map(len, known)) == [3, 4, 4]
+    np.testing.assert_allclose(cross_fitted.sum(axis=1), 1.0)
+    column = list(dict.fromkeys(y.tolist())).index(7)
+    assert cross_fitted[5, column] == 0.0
+    assert model.transform(X)[5, column] > 0.0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fold_may_leave_one_class_only(name):
+    X, y = samples(2, n=30)
+    y[:] = 0
+    y[4] = 1
+    model = clone(MODELS[name])
+    np.testing.assert_allclose(model.fit_transform(X, y).sum(axis=1), 1.0)
+    assert sorted(len(classes) for classes, _ in model.models_) == [1, 2, 2]
+
+
+def test_kernel_logistic_regression_separates_what_a_linear_one_cannot():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (np.linalg.norm(X, axis=1) > 1.1).astype(int)
+    linear = LogisticPosterior(random_state=0).fit(X[:200], y[:200])
+    kernel = make_pipeline(
+        LandmarkFeatures(n_landmarks=30, gamma=1.0, random_state=0), LogisticPosterior(C=100.0, random_state=0)
+    )
+    kernel.fit(X[:200], y[:200])
+    correct = [(model.transform(X[200:])[:, 1] > 0.5) == (y[200:] == y[1]) for model in (linear, kernel)]
+    accuracy = [max(right.mean(), 1 - right.mean()) for right in correct]
+    assert accuracy[1] > 0.9 > accuracy[0] + 0.05
+
+
+# MeanPosterior -----------------------------------------------------------------------------------------
+
+TREES = ForestPosterior(n_estimators=30, random_state=0)
+SCALED = make_pipeline(StandardScaler(), LogisticPosterior(random_state=0))
+
+
+def test_mean_of_members(blobs):
+    X, y = blobs
+    mean = MeanPosterior([("trees", TREES), ("linear", SCALED)])
+    cross_fitted = mean.fit_transform(X, y)
+    members = [clone(member) for member in (TREES, SCALED)]
+    np.testing.assert_array_equal(cross_fitted, sum(member.fit_transform(X, y) for member in members) / 2)
+    np.testing.assert_array_equal(mean.transform(X), sum(member.transform(X) for member in members) / 2)
+
+
+def test_parameters_of_members_can_be_set():
+    mean = clone(MeanPosterior([("trees", TREES), ("linear", SCALED)])).set_params(linear__logisticposterior__C=3.0)
+    assert mean.posteriors[1][1][-1].C == 3.0
+    assert mean.get_params()["trees__n_estimators"] == 30
+    assert SCALED[-1].C == 1.0
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize(
+    ("posteriors", "error", "sentence"),
+    [
+        ([], ValueError, "posteriors is empty"),
+        ([("a", TREES), ("a", TREES)], ValueError, "Names provided are not unique"),
+        ([("a", LogisticRegression())], TypeError, "give transformers such as ForestPosterior"),
+        ([("a", WithinClassWhitening())], ValueError, "one probability for each of the 6 classes"),
+        ([("a", KernelDiscriminant(n_landmarks=5))], ValueError, "one probability for each of the 6 classes"),
+        ([("a", ForestPosterior(max_classes=3))], ValueError, "max_classes of at least this number"),
+    ],
+)
+def test_invalid_members_are_rejected(blobs, method, posteriors, error, sentence):
+    with pytest.raises(error, match=sentence):
+        getattr(MeanPosterior(posteriors), method)(*blobs)
+
+
+# Bad input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "sentence"),
+    [
+        (LogisticPosterior(C=0.0), ValueError, "C=0.0 is out of range"),
+        (LogisticPosterior(max_iter=0), ValueError, "max_iter=0 is out of range"),
+        (LogisticPosterior(cv=1), ValueError, "cv=1 is out of range"),
+        (LogisticPosterior(cv=1000), ValueError, "cv=1000 exceeds the number of rows, 110"),
+        (NetworkPosterior(hidden_layer_sizes=(3, 0)), ValueError, "hidden_layer_sizes=0 is out of range"),
+        (NetworkPosterior(hidden_layer_sizes="wide"), TypeError, "hidden_layer_sizes='wide' is not an integer"),
+        (NetworkPosterior(hidden_layer_sizes=(3,) * 16), ValueError, "too many layers; give at most 15"),
+        (NetworkPosterior(alpha=-1.0), ValueError, "alpha=-1.0 is out of range"),
+        (NetworkPosterior(n_updates=0), ValueError, "n_updates=0 is out of range"),
+        (BoostingPosterior(max_iter=0), ValueError, "max_iter=0 is out of range"),
+        (BoostingPosterior(learning_rate=0.0), ValueError, "learning_rate=0.0 is out of range"),
+        (BoostingPosterior(max_leaf_nodes=1), ValueError, "max_leaf_nodes=1 is out of range"),
+        (BoostingPosterior(min_samples_leaf=0), ValueError, "min_samples_leaf=0 is out of range"),
+        (BoostingPosterior(l2_regularization=-1.0), ValueError, "l2_regularization=-1.0 is out of range"),
+    ],
+)
+def test_invalid_parameters_are_rejected(blobs, model, error, sentence):
+    with pytest.raises(error, match=sentence):
+        model.fit(*blobs)
