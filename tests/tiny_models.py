@@ -35,6 +35,7 @@ from simtree import (
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
+    StackedSimilarity,
     VotingSimilarity,
     WithinClassWhitening,
 )
@@ -122,8 +123,14 @@ MODELS = {
     "cohort-synthetic": CohortNormalization(
         DistanceSimilarity(representation=make_pipeline(*WHITENED)), cohort="synthetic", n_cohort=5, random_state=0
     ),
-    "auto": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
-    "auto-forest": AutoSimilarity(target_fpr=0.5, time_budget=0.0, random_state=0),
+    "stacked": StackedSimilarity(
+        [("distance", DistanceSimilarity(representation=make_pipeline(*WHITENED))), ("tree", _tree())], random_state=0
+    ),
+    "auto": AutoSimilarity(target_fpr=0.5, time_budget=0.0, open_set=True, random_state=0),
+    "auto-forest": AutoSimilarity(target_fpr=0.5, time_budget=0.0, open_set=True, random_state=0),
+    "auto-represented": AutoSimilarity(
+        target_fpr=0.5, time_budget=0.0, open_set=True, representation=MarginalQuantiles(n_quantiles=5), random_state=0
+    ),
 }
 
 

@@ -11,10 +11,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.*
 
 
 def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["bench_auto.py", "--tiny", "--out", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["bench_auto.py", "--tiny", "--seeds", "2", "--out", str(tmp_path)])
     bench_auto.main()
-    found = json.loads((tmp_path / "bench_auto.json").read_text())["found"]
+    runs = json.loads((tmp_path / "bench_auto.json").read_text())["runs"]
     printed = capsys.readouterr().out
-    assert f"Chosen: {found['best']}. On test pairs: AUC {found['auc']:.4f}," in printed
-    assert all(f"| {name} |" in printed for name in found["results"]["name"])
-    assert found["best"] == found["results"]["name"][0]
+    assert [(found["problem"], found["seed"]) for found in runs] == [(p, s) for p in ("keystroke", "digits") for s in (0, 1)]
+    assert [found["open_set"] for found in runs] == [True, True, False, False]
+    for found in runs:
+        assert f"| {found['auc']:.4f} |" in printed
+        assert found["inside"] == (found["promised"][1] <= found["reached"] <= found["promised"][2])

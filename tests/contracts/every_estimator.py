@@ -22,6 +22,7 @@ from simtree import (
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
+    StackedSimilarity,
     VotingSimilarity,
 )
 
@@ -114,7 +115,12 @@ OTHERS = {
     "posterior": PosteriorSimilarity(ForestPosterior(n_estimators=30, random_state=0)),
     "cohort": CohortNormalization(FORESTS["forest-full"], n_cohort=40, n_nearest=10, random_state=0),
     "cohort-distance": CohortNormalization(DistanceSimilarity(metric="euclidean"), cohort="synthetic", random_state=0),
-    "auto": AutoSimilarity(target_fpr=0.15, time_budget=0.0, random_state=0),
+    "stacked": StackedSimilarity(
+        [("distance", DistanceSimilarity()), ("forest", FORESTS["forest"]), ("tree", TREES["tree-whole"])],
+        open_set=False,
+        random_state=0,
+    ),
+    "auto": AutoSimilarity(target_fpr=0.15, time_budget=0.0, open_set=False, random_state=0),
 }
 
 

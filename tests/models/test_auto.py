@@ -1,39 +1,50 @@
+"""AutoSimilarity: what is compared, chosen, reported and recorded."""
+
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
+from sklearn.feature_selection import SelectKBest
 
-from simtree import AutoSimilarity, DistanceSimilarity, SimilarityForest
-from simtree.models import _auto as auto
+from simtree import AutoSimilarity, DistanceSimilarity, GaussianSimilarity, SimilarityForest, SimilarityTree, StackedSimilarity
+from simtree import load as load_model
+from simtree.models import _comparison as comparison
 from simtree.models import _presets as presets
+from simtree.models import _selection as selection
+from simtree.models import _timing as timing
+from simtree.pairs._sampling import PairSampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def small():
-    """Forests and representations so small that a fit takes a second."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        tiny = presets.Size(n_trees=4, n_pairs=4_000, n_landmarks=40, n_extra_trees=20)
-        monkeypatch.setattr(presets, "SMALL", tiny)
-        monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=6, n_pairs=4_000, n_landmarks=60, n_extra_trees=30))
-        monkeypatch.setattr(auto, "VALIDATION_PAIRS", 20_000)
-        yield
+def candidate(model, closed=False):
+    return presets.Candidate(lambda size: clone(model), closed)
+
+
+FEW = {
+    "euclidean": candidate(DistanceSimilarity(metric="euclidean")),
+    "gaussian": candidate(GaussianSimilarity()),
+    "tree": candidate(SimilarityTree(max_depth=4, n_pairs=2_000)),
+    "known": candidate(SimilarityTree(max_depth=5, n_pairs=2_000), closed=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Few candidates, so small that a fit takes a second."""
+    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=3, n_pairs=2_000, n_landmarks=40, n_extra_trees=20))
+    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=4, n_pairs=2_000, n_landmarks=60, n_extra_trees=30))
+    monkeypatch.setattr(selection, "VALIDATION_PAIRS", 10_000)
+    monkeypatch.setattr(presets, "CANDIDATES", FEW)
 
 
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    return pd.DataFrame(X[::3], columns=[f"p{j}" for j in range(64)]), y[::3]
-
-
-@pytest.fixture(scope="module")
-def chosen(digits, small):
-    """The choice for the known classes of the digits."""
-    return AutoSimilarity(target_fpr=0.01, random_state=0).fit(*digits)
+    return pd.DataFrame(X[::4], columns=[f"p{j}" for j in range(64)]), y[::4]
 
 
 @pytest.fixture(scope="module")
@@ -44,83 +55,283 @@ def round_people():
     return rng.normal(size=(40, 6))[y] + 0.3 * rng.normal(size=(240, 6)), y
 
 
-def test_known_classes_are_learned(chosen):
-    assert not chosen.open_set_
-    assert isinstance(chosen.best_estimator_, SimilarityForest)
+def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=3, n_pairs=2_000, n_landmarks=40, n_extra_trees=20))
+    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=4, n_pairs=2_000, n_landmarks=60, n_extra_trees=30))
+    monkeypatch.setattr(selection, "VALIDATION_PAIRS", 10_000)
+    monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
+    chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(*digits)
     table = pd.DataFrame(chosen.results_)
     assert set(table["name"]) == set(presets.CANDIDATES)
-    assert table["name"][0] == chosen.best_name_
-    assert (np.diff(table["tpr"]) <= 0).all()
-    assert table["tpr"][0] > table.set_index("name")["tpr"]["euclidean"] + 0.1
-    assert chosen.best_estimator_.n_estimators == 6
+    assert chosen.skipped_ == {}
+    assert table["weight"].sum() == pytest.approx(1.0)
+    assert (np.diff(table["weight"]) <= 0.0).all()
+    assert table["criterion"].max() > table.set_index("name")["criterion"]["euclidean"] + 0.1
+    assert chosen.n_repeats_ == 1
 
 
-def test_the_best_candidate_is_chosen(round_people):
-    """Where a distance is all there is to know, it is chosen; what learns known classes is not even tried."""
-    chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(*round_people)
-    assert chosen.open_set_
-    assert isinstance(chosen.best_estimator_, DistanceSimilarity)
-    assert not {name for name, candidate in presets.CANDIDATES.items() if candidate.closed_set} & set(chosen.results_["name"])
+def test_the_table_is_that_of_the_choice(digits):
+    X, y = digits
+    chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(X, y)
+    members = chosen.results_["name"][chosen.results_["weight"] > 0.0]
+    best = chosen.best_estimator_
+    if isinstance(best, StackedSimilarity):
+        assert [name for name, _ in best.estimators] == sorted(members, key=[name for name, _ in best.estimators].index)
+        assert chosen.best_name_ == f"stack of {len(members)} similarities"
+    else:
+        assert chosen.best_name_ == members[0]
+    assert chosen.performance_["tpr"].low <= chosen.performance_["tpr"].value <= chosen.performance_["tpr"].high
+    np.testing.assert_array_equal(chosen.pairwise_score(X[:9]), best.pairwise_score(X[:9]))
+    np.testing.assert_array_equal(chosen.top_k(X[:3], X, 5)[1], best.top_k(X[:3], X, 5)[1])
+    assert chosen.threshold_ == best.threshold_
+    assert list(chosen.feature_names_in_[:2]) == ["p0", "p1"]
+    assert "known" in chosen.results_["name"]
 
 
-def test_open_set_folds_leave_out_entire_classes(round_people):
-    X, y = round_people
-    for open_set in (True, False):
-        automatic = AutoSimilarity(open_set=open_set)
-        automatic.open_set_ = open_set
-        folds = automatic._folds(X, auto.PairSampler(y), np.random.default_rng(0))
-        assert len(folds) == 3
-        for seen, source, pairs in folds:
-            assert not seen[pairs.first].any()
-            assert not seen[pairs.second].any()
-            shared = set(source.labels[seen]) & set(source.labels[~seen])
-            assert (len(shared) == 0) is open_set
+def test_where_a_distance_is_all_there_is_to_know_it_is_chosen(round_people):
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
+    assert chosen.best_name_ == "euclidean"
+    assert "known" not in chosen.results_["name"]
+
+
+def test_a_stack_is_chosen_where_members_see_different_features(monkeypatch, tmp_path):
+    """Each of two candidates knows one half of the features."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 8)
+    X = rng.normal(size=(60, 2))[y] + 0.6 * rng.normal(size=(480, 2))
+    halves = {
+        f"half {k}": candidate(SimilarityForest(n_estimators=5, n_pairs=3_000, representation=Half(k), random_state=0))
+        for k in (0, 1)
+    }
+    monkeypatch.setattr(presets, "CANDIDATES", halves | {"noise": candidate(DistanceSimilarity(representation=Half(2)))})
+    noisy = np.column_stack([X, rng.normal(size=(480, 2))])
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(noisy, y)
+    assert isinstance(chosen.best_estimator_, StackedSimilarity)
+    assert {name for name, _ in chosen.best_estimator_.estimators} == set(halves)
+    alone = pd.DataFrame(chosen.results_).set_index("name")["criterion"]
+    assert chosen.performance_["tpr"].value > alone.max() + 0.1
+
+
+class Half(TransformerMixin, BaseEstimator):
+    """One column, or two that are noise."""
+
+    def __init__(self, k=0):
+        self.k = k
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X[:, 2:] if self.k == 2 else X[:, [self.k]]
 
 
 def test_same_seed_same_choice_and_scores_for_any_number_of_jobs(digits):
     X, y = digits[0][:200], digits[1][:200]
-    first = AutoSimilarity(target_fpr=0.01, n_jobs=1, random_state=3).fit(X, y)
+    first = AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=1, random_state=3).fit(X, y)
     again = clone(first).set_params(n_jobs=2).fit(X, y)
     assert first.best_name_ == again.best_name_
-    np.testing.assert_array_equal(first.results_["tpr"], again.results_["tpr"])
+    assert first.performance_ == again.performance_
+    np.testing.assert_array_equal(first.results_["criterion"], again.results_["criterion"])
     np.testing.assert_array_equal(first.pairwise_score(X[:20]), again.pairwise_score(X[:20]))
 
 
-def test_budget_stops_the_search_but_the_simplest_is_always_tried(digits):
-    X, y = digits
-    chosen = AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y)
+def test_without_a_budget_the_clock_decides_nothing(digits, monkeypatch):
+    """A clock that runs wild changes the recorded seconds only."""
+    X, y = digits[0][:200], digits[1][:200]
+    first = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(X, y)
+    clock = iter(np.cumsum(np.random.default_rng(0).exponential(1e4, 10_000)))
+    for module in (timing, comparison):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(clock)))
+    again = clone(first).fit(X, y)
+    assert again.best_name_ == first.best_name_
+    np.testing.assert_array_equal(again.pairwise_score(X[:20]), first.pairwise_score(X[:20]))
+
+
+def test_a_budget_of_nothing_tries_the_simplest(digits):
+    chosen = AutoSimilarity(time_budget=0.0, open_set=False, random_state=0).fit(*digits)
     assert chosen.results_["name"].tolist() == ["euclidean"]
     assert chosen.best_name_ == "euclidean"
+    assert set(chosen.skipped_) == set(FEW) - {"euclidean"}
+    assert set(chosen.skipped_.values()) == {"no time is left"}
 
 
-def test_scores_are_those_of_the_best_estimator(digits, chosen):
-    frame, y = digits
-    best = chosen.best_estimator_
-    np.testing.assert_array_equal(chosen.pairwise_score(frame[:10]), best.pairwise_score(frame[:10]))
-    np.testing.assert_array_equal(chosen.top_k(frame[:3], frame, 5)[1], best.top_k(frame[:3], frame, 5)[1])
-    assert chosen.threshold_ == best.threshold_
-    assert chosen.score(frame, y) == best.score(frame, y)
-    assert hasattr(chosen, "explain_pair") == isinstance(best, SimilarityForest)
-    assert chosen.feature_names_in_[0] == "p0"
+@pytest.mark.parametrize("budget", [30.0, 100.0, 400.0])
+def test_a_budget_is_kept_on_a_clock_that_ticks_with_the_work(round_people, monkeypatch, budget):
+    """A fit takes two seconds, and one more per tree and thousand pairs."""
+    clock = [0.0]
+
+    class Slow(SimilarityForest):
+        def fit(self, X, y, **options):
+            super().fit(X, y, **options)
+            clock[0] += 2.0 + self.n_estimators * self.n_pairs / 1000
+            return self
+
+    def make(size):
+        return Slow(n_estimators=size.n_trees, n_pairs=size.n_pairs, max_depth=2)
+
+    for module in (timing, comparison):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing, "FEW_PAIRS", 100)
+    monkeypatch.setattr(timing, "TRIAL_PAIRS", 500)
+    slow = {f"slow {k}": presets.Candidate(make, False) for k in range(4)}
+    monkeypatch.setattr(presets, "CANDIDATES", {"euclidean": FEW["euclidean"], **slow})
+    chosen = AutoSimilarity(target_fpr=0.05, time_budget=budget, open_set=True, n_jobs=1, random_state=0).fit(*round_people)
+    assert clock[0] <= 1.3 * budget
+    assert len(chosen.results_["name"]) + len(chosen.skipped_) == 5
+    assert (len(chosen.skipped_) > 0) is (budget < 400.0)
 
 
+def test_the_expected_time_is_that_of_the_search(round_people, monkeypatch):
+    clock = [0.0]
+
+    class Slow(SimilarityForest):
+        def fit(self, X, y, **options):
+            super().fit(X, y, **options)
+            clock[0] += 2.0 + self.n_estimators * self.n_pairs / 1000
+            return self
+
+    def make(size):
+        return Slow(n_estimators=size.n_trees, n_pairs=size.n_pairs, max_depth=1 + size.n_trees % 2)
+
+    for module in (timing, comparison):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing, "FEW_PAIRS", 100)
+    monkeypatch.setattr(timing, "TRIAL_PAIRS", 500)
+    monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
+    monkeypatch.setattr(presets, "CANDIDATES", {"a": presets.Candidate(make, False), "b": presets.Candidate(make, False)})
+    model = AutoSimilarity(target_fpr=0.05, open_set=True, n_jobs=1, random_state=0)
+    expected = clone(model)._expected_seconds(*round_people, None)
+    clock[0] = 0.0
+    model.fit(*round_people)
+    assert 1 / 1.5 < clock[0] / expected < 1.5
+
+
+def test_folds_are_repeated_while_the_ranking_is_uncertain(round_people, monkeypatch):
+    same = {name: candidate(DistanceSimilarity(metric=name)) for name in ("euclidean", "manhattan")}
+    monkeypatch.setattr(presets, "CANDIDATES", same)
+    assert AutoSimilarity(target_fpr=0.001, open_set=True, random_state=0).fit(*round_people).n_repeats_ == 3
+    clear = {"euclidean": FEW["euclidean"], "tree": candidate(SimilarityTree(max_depth=1, n_pairs=100, random_state=0))}
+    monkeypatch.setattr(presets, "CANDIDATES", clear)
+    assert AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people).n_repeats_ == 1
+
+
+@pytest.mark.filterwarnings("default:target_fpr=")
 def test_rate_is_the_smallest_that_the_data_allow(round_people):
     X, y = round_people
     with pytest.warns(UserWarning, match=r"target_fpr=1e-06 cannot be measured: .* 2,808 different pairs; .* fpr_=0.011"):
-        chosen = AutoSimilarity(target_fpr=1e-6, time_budget=0.0, random_state=0).fit(X, y)
+        chosen = AutoSimilarity(target_fpr=1e-6, time_budget=0.0, open_set=True, random_state=0).fit(X, y)
     # The smallest fold has 13 people with 6 points each: 78 * 77 / 2 - 13 * 15 = 2808 different pairs.
     assert chosen.fpr_ == 30 / 2808
 
 
-def test_many_samples_are_subsampled_for_the_comparison(digits, monkeypatch):
-    monkeypatch.setattr(auto, "MAX_SEARCH_SAMPLES", 200)
+def test_the_figure_on_noise_is_that_of_chance_whatever_the_representation():
+    """A selection of features by labels that saw all of them would promise an AUC far above one half."""
     rng = np.random.default_rng(0)
-    few_classes, many_classes = digits[1], np.repeat(np.arange(100), 9)
-    assert len(auto._some_rows(few_classes, True, rng)) == 200
-    assert len(auto._some_rows(many_classes, False, rng)) == 200
-    rows = auto._some_rows(many_classes, True, rng)
-    assert 150 <= len(rows) <= 200
-    assert set(np.bincount(many_classes[rows])) == {0, 9}
+    X, y = rng.normal(size=(90, 200)), np.arange(90) % 3
+    model = AutoSimilarity(target_fpr=0.1, open_set=False, representation=SelectKBest(k=5), random_state=0).fit(X, y)
+    assert abs(model.performance_["auc"].value - 0.5) < 0.06
+    assert model.representation_.transform(X).shape == (90, 5)
+    assert model.best_estimator_.n_features_in_ == 5
+
+
+def test_a_group_is_never_on_both_sides():
+    """Samples of a group are nearly equal: with the group on both sides any distance knows its samples."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 6)
+    y = np.arange(30) % 3
+    X = rng.normal(size=(30, 4))[groups] + 0.01 * rng.normal(size=(180, 4))
+    found = {
+        name: AutoSimilarity(target_fpr=0.1, open_set=False, random_state=0).fit(X, y[groups], groups=given)
+        for name, given in (("told", groups), ("untold", None))
+    }
+    assert abs(found["told"].performance_["auc"].value - 0.5) < 0.15
+    assert found["untold"].performance_["auc"].value > found["told"].performance_["auc"].value + 0.02
+
+
+def test_given_pairs_are_learned_from(round_people, tmp_path):
+    X, y = round_people
+    index = PairSampler(y).sample(3_000, np.random.default_rng(0))
+    rows = np.column_stack([index.first, index.second])
+    chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows, groups=y)
+    assert chosen.open_set_
+    assert chosen.performance_["auc"].value > 0.9
+    assert set(chosen.results_["name"]) == {"euclidean", "gaussian", "tree"}
+    stacked = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X[rows], index.same)
+    assert stacked.score(X, y) > 0.9
+
+
+def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_people, monkeypatch):
+    X, y = round_people
+    index = PairSampler(y).sample(1_000, np.random.default_rng(0))
+    from simtree import WithinClassWhitening
+
+    needs_labels = candidate(DistanceSimilarity(representation=WithinClassWhitening()))
+    monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels, "euclidean": FEW["euclidean"]})
+    rows = np.column_stack([index.first, index.second])
+    chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
+    assert chosen.results_["name"].tolist() == ["euclidean"]
+    assert "requires labels" in chosen.skipped_["labels"]
+    monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels})
+    with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: .*requires labels"):
+        AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
+
+
+@pytest.mark.parametrize("open_set", [True, False])
+def test_sixteen_rows_of_two_identities(open_set):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(16, 3)) + 2.0 * (np.arange(16) % 2)[:, None], np.arange(16) % 2
+    if open_set:
+        with pytest.raises(
+            ValueError, match=r"entire classes or groups are left out of folds, but the 2 of these data cannot be"
+        ):
+            AutoSimilarity(open_set=True, random_state=0).fit(X, y)
+        return
+    chosen = AutoSimilarity(open_set=False, random_state=0).fit(X, y)
+    assert chosen.score(X, y) > 0.5
+    assert chosen.fpr_ == pytest.approx(selection.MAX_TARGET)
+
+
+@pytest.mark.parametrize(("n", "kind"), [(8, "a closed"), (12, "an open")])
+def test_it_warns_if_it_is_not_told_whether_the_set_is_open(n, kind):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(n), 10)
+    X = rng.normal(size=(n, 4))[y] + 0.5 * rng.normal(size=(10 * n, 4))
+    figures = r"\(mean TPR around FPR [\d.]+: 0\.\d\d on identities left out of training, 0\.\d\d on other samples"
+    with pytest.warns(UserWarning, match=rf"takes the {n} labels for {kind} set {figures}.*set open_set=True if"):
+        AutoSimilarity(target_fpr=0.1, random_state=0).fit(X, y)
+
+
+def test_never_pair_reaches_every_fit(round_people, monkeypatch):
+    X, y = round_people
+    sitting = np.tile([0, 0, 1, 1, 2, 2], 40)
+    told = []
+    fit = DistanceSimilarity.fit
+    monkeypatch.setattr(
+        DistanceSimilarity,
+        "fit",
+        lambda self, X, y, never_pair=None: told.append(never_pair) or fit(self, X, y, never_pair=never_pair),
+    )
+    AutoSimilarity(time_budget=0.0, open_set=True, random_state=0).fit(X, y, never_pair=sitting)
+    assert len(told) == 4
+    assert all(len(np.unique(values)) == 3 for values in told)
+
+
+def test_a_stack_is_saved_and_explained(round_people, monkeypatch, tmp_path):
+    X, y = round_people
+    trees = {f"tree {k}": candidate(SimilarityTree(max_depth=4, n_pairs=400, max_features=2, splitter="cart")) for k in (0, 1)}
+    monkeypatch.setattr(presets, "CANDIDATES", trees)
+    monkeypatch.setattr(presets, "seeded", lambda model, seed, n_jobs: clone(model).set_params(random_state=next(seeds)))
+    seeds = iter(range(1000))
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(X, y)
+    assert isinstance(chosen.best_estimator_, StackedSimilarity)
+    explanation = chosen.explain_pair(X[0], X[1])
+    assert explanation.score == pytest.approx(chosen.pair_score([[0, 1]], X)[0])
+    chosen.save(tmp_path / "m.simtree")
+    loaded = load_model(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(loaded.pairwise_score(X[:9]), chosen.pairwise_score(X[:9]))
+    assert loaded.performance_ == chosen.performance_
+    assert loaded.n_repeats_ == chosen.n_repeats_
 
 
 @pytest.mark.parametrize(
@@ -131,42 +342,6 @@ def test_many_samples_are_subsampled_for_the_comparison(digits, monkeypatch):
         ({"open_set": "maybe"}, "open_set='maybe' is unknown"),
     ],
 )
-def test_bad_parameters(digits, parameters, sentence):
+def test_bad_parameters(round_people, parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
-        AutoSimilarity(**parameters).fit(*digits)
-
-
-def test_pairs_and_too_few_classes_are_rejected():
-    with pytest.raises(ValueError, match="array of pairs"):
-        AutoSimilarity().fit(np.zeros((4, 2, 3)), [1, 0, 1, 0])
-    with pytest.raises(ValueError, match="open_set=True leaves out entire classes"):
-        AutoSimilarity(open_set=True).fit(np.arange(12.0)[:, None], np.arange(12) % 3)
-
-
-def test_too_few_pairs_to_compare_candidates_are_rejected():
-    """It was "fpr must lie in [0, 1], got 5.0", which nobody gave."""
-    X, y = np.arange(16.0)[:, None], np.arange(16) // 4
-    with pytest.raises(
-        ValueError, match=r"y leaves \d+ different pairs in a fold, but more than 30 are needed; give more classes"
-    ):
-        AutoSimilarity(random_state=0).fit(X, y)
-
-
-def test_never_pair_is_respected_everywhere(round_people, monkeypatch):
-    """In folds, in the candidates' own pairs, and in the last fit."""
-    X, y = round_people
-    sitting = np.tile([0, 0, 1, 1, 2, 2], 40)
-    told = []
-    fit = DistanceSimilarity.fit
-    monkeypatch.setattr(
-        DistanceSimilarity,
-        "fit",
-        lambda self, X, y, never_pair=None: told.append(never_pair) or fit(self, X, y, never_pair=never_pair),
-    )
-    automatic = AutoSimilarity(time_budget=0.0, random_state=0).fit(X, y, never_pair=sitting)
-    assert len(told) == 4
-    assert all(len(np.unique(values)) == 3 for values in told)
-    automatic.open_set_ = True
-    for _, source, pairs in automatic._folds(X, auto.PairSampler(y, never_pair=sitting), np.random.default_rng(0)):
-        assert (sitting[pairs.first] != sitting[pairs.second]).all()
-        assert source.never_pair is not None
+        AutoSimilarity(**parameters).fit(*round_people)

@@ -18,8 +18,15 @@ def labels(n, samples=4):
 def test_one_rule_says_what_an_open_set_is(n, open_set):
     y = labels(n)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
-    assert AutoSimilarity(target_fpr=1.0, time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
+    kind = "an open" if open_set else "a closed"
+    with pytest.warns(UserWarning, match=f"open_set='auto' takes the {n} labels for {kind} set; set open_set=True if"):
+        assert AutoSimilarity(target_fpr=1.0, time_budget=0.0, random_state=0).fit(X, y).open_set_ is open_set
     assert presets.forest_preset(PairSampler(y)).bag == ("classes" if open_set else "samples")
+
+
+def test_who_says_what_the_set_is_is_believed():
+    assert presets.forest_preset(PairSampler(labels(20)), open_set=False).bag == "samples"
+    assert presets.forest_preset(PairSampler(labels(5)), open_set=True).bag == "classes"
 
 
 def test_a_forest_goes_by_what_there_is_to_learn_from():

@@ -29,6 +29,7 @@ from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._posterior import PosteriorSimilarity
+from simtree.models._stack import StackedSimilarity
 from simtree.models._voting import VotingSimilarity
 
 # Features that are shown by default.
@@ -71,10 +72,7 @@ def explain(
             require_matplotlib()
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
-            inner = getattr(learned, "best_estimator_", learned)
-            while isinstance(inner, CohortNormalization):
-                inner = inner.estimator_
-            what = UNEXPLAINED[type(inner)]
+            what = _unexplained(getattr(learned, "best_estimator_", learned))
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
         samples = np.asarray(samples_of(learned, found, [] if key is None else [key]))
@@ -108,6 +106,17 @@ def explain(
     show_json(result) if as_json else show(_lines(result, shown))
     if plot is not None:
         say(f"Drawn: {plot}")
+
+
+def _unexplained(model: Any) -> str:
+    """Return what a model is whose score is not a sum over features; of a stack, the first such member."""
+    if isinstance(model, StackedSimilarity):
+        named = zip(model.estimators, model.estimators_, strict=True)
+        name, member = next((name, member) for (name, _), member in named if not hasattr(member, "explain_pair"))
+        return f"a stack of several models, one of them ({name}) {_unexplained(member)}"
+    if isinstance(model, CohortNormalization):
+        return _unexplained(model.estimator_)
+    return UNEXPLAINED.get(type(model), f"a {type(model).__name__}")
 
 
 def _draw(explanation: Any, file: Path, top: int) -> None:

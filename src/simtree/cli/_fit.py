@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from simtree._utils.validation import count
+from simtree.cli._choice import add_performance, choice_tables, describe_choice
 from simtree.cli._common import (
     Data,
     Jobs,
@@ -27,11 +28,18 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import OPTIMISTIC, labelled_pairs
+from simtree.cli._models import labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
-from simtree.models._presets import N_TREES, READABLE_DEPTH, READABLE_SPLITTER, forest_preset, tree_preset
+from simtree.models._open_set import MAX_CLOSED_SET_LABELS
+from simtree.models._presets import (
+    N_TREES,
+    READABLE_DEPTH,
+    READABLE_SPLITTER,
+    forest_preset,
+    tree_preset,
+)
 from simtree.pairs._sampling import PairSampler
 
 
@@ -83,6 +91,15 @@ def fit(
     trees: Annotated[
         int | None, typer.Option("--trees", metavar="N", min=1, help=f"Number of trees of a forest; by default {N_TREES}.")
     ] = None,
+    open_set: Annotated[
+        bool | None,
+        typer.Option(
+            "--open-set/--closed-set",
+            help="Whether the model will meet other identities than those of DATA, or only these; by default other ones if "
+            f"there are more than {MAX_CLOSED_SET_LABELS}.",
+            show_default=False,
+        ),
+    ] = None,
     splitter: Annotated[
         SplitterName | None,
         typer.Option(
@@ -115,6 +132,8 @@ def fit(
             raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
         if model is Kind.auto and (splitter, depth) != (None, None):
             raise ValueError("--splitter and --depth are for a tree or a forest; leave them out with --model auto.")
+        if model is Kind.tree and open_set is not None:
+            raise ValueError("--open-set and --closed-set are for a forest or auto; leave them out with --model tree.")
         check_writable("--out", out.parent, out)
         found = read_samples(data)
         y, apart, pairs = labelled_pairs(found, label, never_pair)
@@ -122,7 +141,9 @@ def fit(
         names = choose_features(found, features or [], drop or [], others)
         _tell_unnamed(found, names)
         X = found.numbers(names, can_drop=True)
-        learner = _learner(model, pairs, trees or N_TREES, splitter and splitter.value, depth, seed, n_jobs)
+        settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
+        settings |= {key: value for key, value in (("splitter", splitter and splitter.value), ("max_depth", depth)) if value}
+        learner = _learner(model, pairs, trees or N_TREES, open_set, settings)
         n_identities = len(np.unique(pairs.labels))
         counts = f"{count(len(X), 'row')} with {count(n_identities, 'value')}"
         what = f"{counts} of {label}, {count(len(names), 'feature')}"
@@ -136,7 +157,7 @@ def fit(
             learner.fit(X, y, never_pair=apart)
         seconds = time.perf_counter() - start
         for warning in told:
-            say(f"Warning: {warning.message}")
+            say(f"Warning: {_in_options(str(warning.message))}")
         learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
         learner.save(out)
     result = {
@@ -150,9 +171,7 @@ def fit(
         "features": names,
         "n_pairs": pairs.n_pairs,
         "seed": seed,
-        "chosen": getattr(learner, "best_name_", None),
-        "tpr": float(learner.results_["tpr"][0]) if model is Kind.auto else None,
-        "fpr": learner.fpr_ if model is Kind.auto else None,
+        **describe_choice(learner),
         "left_out": {True: "classes", False: "rows", None: None}[getattr(learner, "open_set_", None)],
         "n_cells": int(np.count_nonzero(learner.tree_.cells.inside < 0)) if model is Kind.tree else None,
         "training_auc": float(learner.auc_) if model is Kind.tree else None,
@@ -166,23 +185,26 @@ def fit(
     show_json(result) if as_json else show(*_lines(result, what))
 
 
-def _learner(
-    kind: Kind, pairs: PairSampler, n_trees: int, splitter: str | None, depth: int | None, seed: int, n_jobs: int
-) -> Any:
+def _learner(kind: Kind, pairs: PairSampler, n_trees: int, open_set: bool | None, settings: dict[str, Any]) -> Any:
     """Return what is fitted: one of the presets."""
-    settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
-    settings |= {name: value for name, value in (("splitter", splitter), ("max_depth", depth)) if value is not None}
     if kind is Kind.auto:
-        return AutoSimilarity(verbose=1, **settings)
+        return AutoSimilarity(verbose=1, open_set="auto" if open_set is None else open_set, **settings)
     if kind is Kind.tree:
         return tree_preset(pairs, **settings)
-    return forest_preset(pairs, n_trees=n_trees, verbose=1, **settings)
+    return forest_preset(pairs, n_trees=n_trees, open_set=open_set, verbose=1, **settings)
 
 
 def _tell_unnamed(found: Table, names: list[str]) -> None:
     left = [name for name in found.frame.columns if name.startswith(UNNAMED) and name not in names]
     if left:
         say(f"{found.name}: {count(len(left), 'column')} without a name left out (mostly row numbers).")
+
+
+def _in_options(message: str) -> str:
+    """Return a warning with the options of the command in place of parameters."""
+    for parameter, option in (("open_set=True", "--open-set"), ("open_set=False", "--closed-set")):
+        message = message.replace(f"set {parameter}", f"give {option}").replace(f"or {parameter}", f"or {option}")
+    return message
 
 
 def _duration(seconds: float) -> str:
@@ -198,7 +220,7 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
     if result["chosen"]:
         unit = f"values of {result['label']}" if result["left_out"] == "classes" else "rows"
         rows.add_row("chosen", f"{result['chosen']}, cross-validated on {unit} left out")
-        rows.add_row("TPR of the chosen", f"{result['tpr']:.3f} at FPR {result['fpr']:.2g}; {OPTIMISTIC}")
+        add_performance(rows, result)
     if result["oob_auc"] is not None:
         unit = result["label"] if result["oob_unit"] == "classes" else "row"
         judged = f"each pair scored by trees that saw neither {unit}"
@@ -212,4 +234,4 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
     rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` chooses one with a guarantee")
     rows.add_row("file", f"{file_size(result['bytes'])}, without any row of the data")
     rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")
-    return [rows]
+    return [rows, *choice_tables(result)]

@@ -14,9 +14,6 @@ from simtree.cli._tables import Table, check_there, choose_features
 from simtree.models._load import load
 from simtree.pairs._sampling import PairSampler
 
-# What must be said of the figure of a model that was chosen by it.
-OPTIMISTIC = "the largest of all candidates on the data that chose it, so optimistic"
-
 
 def load_model(path: Path) -> Any:
     """Return the model in a file."""

@@ -9,8 +9,9 @@ import numpy as np
 import typer
 
 from simtree._utils.validation import count
+from simtree.cli._choice import add_performance, choice_tables, describe_choice
 from simtree.cli._common import Json, Model, file_size, friendly_errors, show, show_json, table
-from simtree.cli._models import OPTIMISTIC, load_model
+from simtree.cli._models import load_model
 from simtree.evaluation._thresholds import ThresholdReport
 
 
@@ -44,9 +45,7 @@ def describe(learned: Any) -> dict[str, Any]:
     calibration = getattr(learned, "calibration_", None)
     return {
         "class": type(learned).__name__,
-        "chosen": getattr(learned, "best_name_", None),
-        "tpr": float(learned.results_["tpr"][0]) if hasattr(learned, "results_") else None,
-        "fpr": getattr(learned, "fpr_", None),
+        **describe_choice(learned),
         "parameters": _changed(inner),
         "cohorts": _cohorts(learned),
         "n_features": int(learned.n_features_in_),
@@ -98,7 +97,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     rows = table(f"{described['model']}: {described['class']}, {file_size(described['bytes'])}", "property", "value")
     if described["chosen"]:
         rows.add_row("chosen", described["chosen"])
-        rows.add_row("TPR of the chosen", f"{described['tpr']:.3f} at FPR {described['fpr']:.2g}; {OPTIMISTIC}")
+        add_performance(rows, described)
     if described["n_trees"]:
         rows.add_row("trees", f"{described['n_trees']:,}, with {count(described['n_cells'], 'terminal cell')}")
         rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")
@@ -116,7 +115,7 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     rows.add_row("threshold", f"{described['threshold']:.6g}: {promise}")
     if described["probabilities"]:
         rows.add_row("probabilities", described["probabilities"])
-    shown = [rows]
+    shown = [rows, *choice_tables(described)]
     if described["importances"]:
         top = list(described["importances"].items())[:10]
         shares = table("Feature importances: shares of the AUC gain", "feature", ">share")

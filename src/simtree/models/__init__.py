@@ -1,4 +1,4 @@
-"""Similarity models: tree, forest, Gaussian, distance, cohort normalisation, ensemble and AutoML; and `load`."""
+"""Similarity models: tree, forest, boosting, Gaussian, distance, posteriors, cohorts, ensembles and AutoML; and `load`."""
 
 from simtree.models._auto import AutoSimilarity
 from simtree.models._base import Similarity
@@ -10,6 +10,7 @@ from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._load import load
 from simtree.models._pipeline import from_pipeline
 from simtree.models._posterior import PosteriorSimilarity
+from simtree.models._stack import StackedSimilarity
 from simtree.models._tree import SimilarityTree
 from simtree.models._voting import VotingSimilarity
 
@@ -23,6 +24,7 @@ __all__ = [
     "SimilarityBoosting",
     "SimilarityForest",
     "SimilarityTree",
+    "StackedSimilarity",
     "VotingSimilarity",
     "from_pipeline",
     "load",

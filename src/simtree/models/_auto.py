@@ -1,15 +1,13 @@
-"""AutoSimilarity: AutoML for similarity learning, by cross-validation among forests, ensembles and baselines."""
+"""AutoSimilarity: AutoML for similarity learning, by a stack of similarities or the best of them."""
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -17,55 +15,72 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
 from simtree._utils.validation import check_integer, check_n_jobs, check_real, count
-from simtree.growing._cross_validation import fold_numbers
-from simtree.io._fields import Fields
-from simtree.io._registry import MODEL, register
-from simtree.metrics import Roc, tpr_at_fpr
+from simtree.evaluation import Estimate
+from simtree.io._fields import MAX_COUNT, Fields
+from simtree.io._registry import MODEL, known_names, register
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
+from simtree.models._choice import Chooser, judge, mean_tpr
+from simtree.models._comparison import Comparison
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
+from simtree.models._represented import RepresentedMixin
+from simtree.models._selection import Units, fit_arguments, fold_units, restricted, some_rows
+from simtree.models._stack import StackedSimilarity
+from simtree.models._timing import Budget
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
-from simtree.pairs._sampling import PairSampler
+from simtree.pairs._labels import encode_groups
+from simtree.pairs._sources import PairSource
 from simtree.trees._explanation import Explanation
 
-N_FOLDS = 3
-# If there are more samples than are compared, entire classes of an open set are dropped if there are more classes than this.
-MAX_CLASSES_KEPT = 20
-# Numbers of samples and pairs that candidates are compared on.
-MAX_SEARCH_SAMPLES = 12_000
-VALIDATION_PAIRS = 300_000
-# A rate is used only if at least this many different pairs lie at that false positive rate.
-MIN_DIFFERENT = 30
-# More candidates in a model file are treated as damage; and the classes that may have been chosen.
+# Given pairs that candidates are compared on, if there are more.
+MAX_GIVEN_PAIRS = 200_000
+# Confidence level of the interval of the reported figure.
+CONFIDENCE = 0.95
+# More candidates in a model file are treated as damage.
 MAX_CANDIDATES = 1 << 10
-CHOSEN = ("DistanceSimilarity", "GaussianSimilarity", "SimilarityForest", "VotingSimilarity")
+COLUMNS = ("weight", "criterion", "criterion_error", "tpr", "auc", "seconds")
+FIGURES = ("tpr", "auc")
 
 
-def _best_has(name: str) -> Callable[[AutoSimilarity], bool]:
-    return lambda self: hasattr(self.best_estimator_, name)
+def _best_explains(self: AutoSimilarity) -> bool:
+    best: Any = self.best_estimator_
+    return callable(best.explain_pair)  # a stack raises the sentence why it cannot
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What is given to fit: samples, their pairs, the group of each sample or None, and random numbers."""
+
+    samples: NDArray[Any]
+    source: PairSource
+    groups: Units | None
+    entropy: NDArray[np.int64]
 
 
 @register(MODEL)
-class AutoSimilarity(CallbackSupportMixin, Similarity):
-    """AutoML for similarity learning: a similarity chosen by cross-validation, without hyperparameters to tune.
+class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
+    """AutoML for similarity learning: a stack of similarities or the best of them, without hyperparameters to tune.
 
     The candidates are forests on several representations, a Gaussian model, an ensemble and distance baselines. They are
-    compared on a subsample of the data by their TPR at one false positive rate, and the best is refitted on all samples at a
-    larger size. A distance is chosen if no learned similarity is better, which can happen with few identities.
+    compared on a subsample of the data by scores of held-out pairs. Those that add to each other are combined in a
+    `StackedSimilarity`, if that is better than the best of them on folds that its weights have not seen. What is chosen is
+    fitted on all samples at a larger size.
 
     Parameters
     ----------
     target_fpr : float, default=1e-3
-        False positive rate at which candidates are compared. If there are too few pairs to measure it, the smallest
-        measurable rate is used, ``fpr_``, with a warning.
+        Candidates are compared by their mean TPR at false positive rates around this one. If there are too few pairs to
+        measure it, the smallest measurable rate is used, ``fpr_``, with a warning.
     time_budget : float or None, default=None
-        Time in seconds after which no further candidate is tried, not including the final fit. With a budget the choice
-        depends on the speed of the machine.
+        Time in seconds that `fit` may take. Candidates that take too long are skipped (``skipped_``), so that the choice
+        depends on the speed of the machine. The simplest candidate is always tried.
     open_set : bool or "auto", default="auto"
         Whether the model will be used on unseen identities, as in verification: cross-validation then leaves out entire
-        classes. ``"auto"`` is True if there are more than 10 classes.
+        classes. ``"auto"`` is True if there are more than 10 classes, with a warning.
+    representation : transformer, optional
+        Transformer applied to the samples first, see `SimilarityTree`. It is fitted inside the folds.
     n_jobs : int or None, default=None
         Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
@@ -76,17 +91,27 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     Attributes
     ----------
     results_ : dict of ndarrays
-        Results of all candidates, best first: ``name``, ``tpr`` and ``tpr_spread`` (mean and standard deviation over folds),
-        ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table. The first row is the maximum
-        over all candidates, chosen on these same folds, and therefore optimistic: use held-out data to estimate performance.
+        Results of all candidates, best first: ``name``; ``weight``, the share in what was chosen (zero if it is not a member);
+        ``criterion`` and ``criterion_error``, the mean TPR around ``fpr_`` over folds and its standard error; ``tpr`` at
+        ``fpr_``, ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table. The highest of these
+        figures is optimistic, because it is the highest; ``performance_`` is not.
+    performance_ : dict
+        Figures of what was chosen, each with a confidence interval for new identities (samples of a closed set, or groups):
+        ``tpr`` at ``fpr_`` and ``auc``. For each fold the choice is made anew without it. Empty if there is one fold only.
     best_name_ : str
-        Name of the best candidate.
-    best_estimator_ : SimilarityForest, VotingSimilarity, GaussianSimilarity or DistanceSimilarity
-        The best candidate, fitted on all samples.
+        Name of what was chosen: a candidate, or ``"stack of ..."``.
+    best_estimator_ : Similarity
+        What was chosen, fitted on all samples.
+    skipped_ : dict
+        Candidates that were not compared, with the reason.
     open_set_ : bool
-        Whether entire classes were left out in cross-validation.
+        Whether entire classes were left out in cross-validation; True for given pairs.
     fpr_ : float
-        False positive rate at which candidates were compared: ``target_fpr``, or a larger rate if there are too few pairs.
+        False positive rate around which candidates were compared: ``target_fpr``, or a larger rate if there are too few pairs.
+    n_repeats_ : int
+        Number of partitions into folds; there are several if the ranking of the candidates is uncertain.
+    representation_ : transformer or None
+        The fitted representation.
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it is that of ``best_estimator_``; choose it on
         held-out data with `calibrate_threshold`.
@@ -100,7 +125,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     >>> from sklearn.datasets import load_iris
     >>> from simtree import AutoSimilarity
     >>> X, y = load_iris(return_X_y=True)
-    >>> auto = AutoSimilarity(target_fpr=0.05, time_budget=0.0, random_state=0).fit(X, y)
+    >>> auto = AutoSimilarity(target_fpr=0.1, time_budget=0.0, open_set=False, random_state=0).fit(X, y)
     >>> auto.best_name_  # with a time budget of zero only the first candidate is tried
     'euclidean'
     """
@@ -114,6 +139,7 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         target_fpr: float = 1e-3,
         time_budget: float | None = None,
         open_set: bool | str = "auto",
+        representation: Any = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -121,20 +147,34 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         self.target_fpr = target_fpr
         self.time_budget = time_budget
         self.open_set = open_set
+        self.representation = representation
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, *, never_pair: ArrayLike | None = None) -> Self:
-        """Choose a similarity by cross-validation, and fit it on all labelled samples.
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
+        """Choose a similarity by cross-validation, and fit it on all samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Label of each sample.
+        X : array-like of shape (n_samples, n_features), or (n_pairs, 2, n_features)
+            Labelled samples, or pairs of samples.
+        y : array-like
+            Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
+        pairs : array-like of shape (n_pairs, 2), optional
+            Pairs as row indices of X; ``y`` then has one entry per pair. Samples that pairs link are kept in one fold where
+            that is possible; otherwise pairs of two folds are left out.
+        groups : array-like of shape (n_samples,) or (n_pairs, 2), optional
+            Samples of a group, such as a speaker or a site, are never in different folds.
         never_pair : array-like of shape (n_samples,), optional
             Samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -145,94 +185,166 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
-            if np.ndim(X) == 3:
-                raise ValueError(
-                    "X is an array of pairs, but AutoSimilarity makes folds of labelled samples; give samples and labels."
-                )
-            samples, source = check_training(self, X, y, None, never_pair)
-            assert source.labels is not None
-            sampler = PairSampler(source.labels, never_pair=source.never_pair)
-            entropy = check_random_state(self.random_state).randint(2**31, size=4)
-            rng = np.random.default_rng(entropy)
-            n_classes = int(sampler.labels.max()) + 1
-            self.open_set_ = is_open_set(n_classes) if self.open_set == "auto" else bool(self.open_set)
-            rows = _some_rows(sampler.labels, self.open_set_, rng)
-            self._compare(samples[rows], _sampler_of(sampler, rows), rng, int(entropy[0]))
-            make, _ = presets.CANDIDATES[self.best_name_]
-            best = _seeded(make(presets.LARGE), int(entropy[0]), self.n_jobs)
-            # The original X and y, to keep the feature names.
-            self.best_estimator_ = best.fit(X, y, never_pair=never_pair)
-            self.threshold_ = best.threshold_
+            budget = Budget(self.time_budget)
+            samples, source = check_training(self, X, y, pairs, never_pair)
+            codes = None if groups is None else encode_groups(groups, len(samples))
+            data = _Data(samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
+            self.open_set_ = self._is_open(source)
+            comparison = self._compare(data, budget)
+            chooser = comparison.chooser(self.target_fpr)
+            members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
+            self._set_results(chooser, comparison, members)
+            represented = self._fit_representation(samples, source)
+            given: dict[str, Any] = {"X": represented, **fit_arguments(source)}
+            if self.representation is None:  # the original X, to keep the feature names
+                given = {"X": X, "y": y, "pairs": pairs, "never_pair": never_pair}
+            self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
+            self.threshold_ = self.best_estimator_.threshold_
+            self._warn_of_rate(comparison)
+            self._warn_of_open_set(data, chooser, comparison, members)
         return self
 
-    def _compare(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator, seed: int) -> None:
-        """Evaluate the candidates on all folds; set ``results_``, ``best_name_`` and ``fpr_``."""
-        folds = self._folds(samples, source, rng)
-        self.fpr_ = self._measurable_fpr(min(len(pairs) - pairs.n_same for _, _, pairs in folds))
-        start = time.perf_counter()
-        names = [name for name, (_, closed) in presets.CANDIDATES.items() if not (closed and self.open_set_)]
-        found: dict[str, list[tuple[Any, ...]]] = {}
+    def _expected_seconds(self, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None) -> float:
+        """Return how many seconds `fit` will take, from small trials of the candidates."""
+        samples, source = check_training(self, X, y, None, never_pair)
+        self.open_set_ = self._is_open(source)
+        data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
+        comparison = self._comparison(data, self._candidates(source), Budget(None), self.open_set_)
+        return comparison.expected_seconds(np.random.default_rng(0))
 
-        def tried() -> Any:
-            for name in names:
-                late = self.time_budget is not None and time.perf_counter() - start > self.time_budget
-                if not late or not found:
-                    began = time.perf_counter()
-                    make, _ = presets.CANDIDATES[name]
-                    rocs = [_held_out_roc(_seeded(make(presets.SMALL), seed, self.n_jobs), samples, *fold) for fold in folds]
-                    found[name] = [(roc, time.perf_counter() - began) for roc in rocs]
-                yield name
+    def _is_open(self, source: PairSource) -> bool:
+        """Return whether entire identities are left out of folds."""
+        if source.labels is None:
+            return True
+        return is_open_set(_n_labels(source)) if self.open_set == "auto" else bool(self.open_set)
 
-        list(reported(tried(), self, n_steps=len(names), what="comparing candidates", verbose=self.verbose))
-        rates = {name: [tpr_at_fpr(roc, self.fpr_) for roc, *_ in fold] for name, fold in found.items()}
-        # A stable sort: among ties the simpler candidate, which comes first.
-        order = sorted(found, key=lambda name: -float(np.mean(rates[name])))
+    def _compare(self, data: _Data, budget: Budget) -> Comparison:
+        """Score held-out pairs by the candidates, in as many partitions into folds as the ranking needs."""
+        candidates = self._candidates(data.source)
+        comparison = self._comparison(data, candidates, budget, self.open_set_)
+        rng = np.random.default_rng(data.entropy)
+
+        def steps() -> Any:
+            for repeat in range(comparison.max_repeats):
+                before = comparison.n_repeats
+                yield from comparison.repeat(repeat, rng)
+                if comparison.n_repeats == before or comparison.chooser(self.target_fpr).is_stable():
+                    return
+
+        n_steps = len(candidates) * comparison.max_repeats
+        list(reported(steps(), self, n_steps=n_steps, what="comparing candidates", verbose=self.verbose))
+        return comparison
+
+    def _candidates(self, source: PairSource) -> dict[str, presets.Candidate]:
+        """Return what is tried: those for known classes only if the classes are known."""
+        closed = source.labels is not None and not self.open_set_
+        return {name: entry for name, entry in presets.CANDIDATES.items() if closed or not entry[1]}
+
+    def _comparison(self, data: _Data, candidates: dict[str, presets.Candidate], budget: Budget, open_set: bool) -> Comparison:
+        """Return the comparison of candidates on a subsample, for an open or a closed set."""
+        rng = np.random.default_rng(data.entropy)
+        samples, source = data.samples, data.source
+        units = fold_units(source, len(samples), open_set, data.groups)
+        if source.labels is None:
+            source = source.subsample(MAX_GIVEN_PAIRS, rng)
+        else:
+            rows = some_rows(source, units, rng)
+            samples, source = samples[rows], restricted(source, rows)
+            units = np.unique(units[rows], return_inverse=True)[1]
+        return Comparison(
+            samples,
+            source,
+            units,
+            self.representation,
+            candidates,
+            budget,
+            n_all=len(data.samples),
+            seed=int(data.entropy[0]),
+            n_jobs=self.n_jobs,
+        )
+
+    def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
+        """Return the members if there is time to fit them, otherwise the best candidate for which there is."""
+        if comparison.budget.allows(sum(comparison.last_fit(name) for name in members)):
+            return members
+        ranking = chooser.ranking(chooser.all_folds)
+        affordable = [name for name in ranking if comparison.budget.allows(comparison.last_fit(name))]
+        return ((affordable or [min(ranking, key=comparison.last_fit)])[0],)
+
+    def _fit_members(
+        self, members: tuple[str, ...], given: dict[str, Any], chooser: Chooser, comparison: Comparison
+    ) -> Similarity:
+        """Return what was chosen, fitted on all samples; a stack has its weights from the held-out pairs."""
+        models = [(name, comparison.model(name, presets.LARGE)) for name in members]
+        given = {name: value for name, value in given.items() if value is not None}
+        if len(models) == 1:
+            fitted: Similarity = models[0][1].fit(**given)
+            return fitted
+        return StackedSimilarity(models, open_set=self.open_set_, n_jobs=self.n_jobs)._fit_with(chooser, given)
+
+    def _set_results(self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> None:
+        """Set the table of candidates, and the figures of what was chosen."""
+        folds = chooser.all_folds
+        shares = chooser.shares(members, folds, chooser.fusion(members, folds)) if len(members) > 1 else np.ones(1)
+        weights = dict.fromkeys(chooser.names, 0.0) | dict(zip(members, shares.tolist(), strict=True))
+        order = sorted(chooser.ranking(folds), key=lambda name: -weights[name])
+        values = np.array([chooser.criteria[name] for name in order])
+        self.fpr_ = chooser.fpr
         self.results_ = {
             "name": np.array(order),
-            "tpr": np.array([np.mean(rates[name]) for name in order]),
-            "tpr_spread": np.array([np.std(rates[name], ddof=1) if len(folds) > 1 else np.nan for name in order]),
-            "auc": np.array([np.mean([roc.auc() for roc, *_ in found[name]]) for name in order]),
-            "seconds": np.array([found[name][-1][1] for name in order]),
+            "weight": np.array([weights[name] for name in order]),
+            "criterion": values.mean(axis=1),
+            "criterion_error": _standard_errors(values),
+            "tpr": np.array([mean_tpr(chooser.rocs[name], self.fpr_) for name in order]),
+            "auc": np.array([np.mean([roc.auc() for roc in chooser.rocs[name]]) for name in order]),
+            "seconds": np.array([comparison.seconds[name] for name in order]),
         }
-        self.best_name_ = order[0]
+        self.skipped_ = dict(comparison.skipped)
+        self.n_repeats_ = comparison.n_repeats
+        self.best_name_ = members[0] if len(members) == 1 else f"stack of {len(members)} similarities"
+        nested = chooser.nested_scores()
+        self.performance_ = {} if nested is None else judge(nested, chooser.folds, comparison.units, self.fpr_, CONFIDENCE)
 
-    def _measurable_fpr(self, n_different: int) -> float:
-        """Return the rate to compare candidates at, if the smallest fold has this many different pairs."""
-        if n_different <= MIN_DIFFERENT:
-            raise ValueError(
-                f"y leaves {count(n_different, 'different pair')} in a fold, but more than {MIN_DIFFERENT} are needed; "
-                "give more classes or more samples per class, or fit a single model, such as GaussianSimilarity."
-            )
-        fpr = max(self.target_fpr, MIN_DIFFERENT / n_different)
-        if fpr > self.target_fpr:
+    def _warn_of_rate(self, comparison: Comparison) -> None:
+        if self.fpr_ > self.target_fpr:
             warnings.warn(
-                f"target_fpr={self.target_fpr:g} cannot be measured: a fold has only {count(n_different, 'different pair')}; "
-                f"candidates are compared at fpr_={fpr:.2g}; give more identities or samples, or a larger target_fpr.",
+                f"target_fpr={self.target_fpr:g} cannot be measured: a fold has only "
+                f"{count(comparison.n_different, 'different pair')}; candidates are compared around fpr_={self.fpr_:.2g}; "
+                "give more identities or samples, or a larger target_fpr.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        return fpr
 
-    def _folds(self, samples: NDArray[Any], source: PairSampler, rng: np.random.Generator) -> list[tuple[Any, ...]]:
-        """Return, for each fold, a mask of the training samples, the source of pairs, and the held-out pairs to score."""
-        units = source.labels if self.open_set_ else np.arange(len(samples))
-        n_units = int(units.max()) + 1
-        n_folds = min(N_FOLDS, n_units // 2) if self.open_set_ else N_FOLDS
-        if n_folds < 2:
-            raise ValueError(
-                f"open_set=True leaves out entire classes, but y has only {n_units}; give more classes, or set open_set=False."
-            )
-        numbers = fold_numbers(units, source, n_folds, rng)
-        folds = []
-        for fold in range(n_folds):
-            left_out = source.restrict(numbers == fold)
-            if source.restrict(numbers != fold) is None or left_out is None:
-                continue
-            pairs = left_out.sample(VALIDATION_PAIRS, rng, positive_fraction=0.2, shuffle=False)
-            folds.append((numbers != fold, source, pairs))
-        if not folds:
-            raise ValueError("no fold has both same and different pairs in training and test; give more samples per class.")
-        return folds
+    def _warn_of_open_set(self, data: _Data, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> None:
+        """Warn if it was not said whether the set is open, with the figures of both cases where they can be measured."""
+        if self.open_set != "auto" or data.source.labels is None:
+            return
+        figures = ""
+        if not comparison.budget.is_limited:
+            taken, other = chooser.value(members), self._other_figure(data, comparison, members)
+            unseen, known = (taken, other) if self.open_set_ else (other, taken)
+            if unseen is not None and known is not None:
+                figures = (
+                    f" (mean TPR around FPR {self.fpr_:.2g}: {unseen:.2f} on identities left out of training, {known:.2f} on "
+                    "other samples of known identities)"
+                )
+        kind = "an open" if self.open_set_ else "a closed"
+        warnings.warn(
+            f"open_set='auto' takes the {_n_labels(data.source)} labels for {kind} set{figures}; set open_set=True if the "
+            "model will meet other identities, or open_set=False if it will not.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _other_figure(self, data: _Data, comparison: Comparison, members: tuple[str, ...]) -> float | None:
+        """Return the criterion of what was chosen for an open set if the set is taken for a closed one, or the reverse."""
+        chosen = {name: comparison.candidates[name] for name in members}
+        other = self._comparison(data, chosen, comparison.budget, not self.open_set_)
+        try:
+            list(other.repeat(0, np.random.default_rng(data.entropy)))
+        except ValueError:  # the set cannot be divided in this way
+            return None
+        return other.chooser(self.fpr_).value(members) if set(other.scores) == set(members) else None
 
     def _check_parameters(self) -> None:
         check_real("target_fpr", self.target_fpr, 0.0, 1.0, open_low=True)
@@ -244,21 +356,28 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         check_integer("verbose", self.verbose, 0)
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        return {**self._search_state(), "best_estimator": self.best_estimator_._get_state()}
+        return {
+            **self._search_state(),
+            "representation": self._get_representation_state(),
+            "best_estimator": self.best_estimator_._get_state(),
+        }
 
     def _set_fitted_state(self, fields: Fields) -> None:
         results = fields.part("results")
         names = results.strings("name", MAX_CANDIDATES)
-        self.results_ = {
-            "name": np.array(names),
-            **{column: results.numbers(column, len(names)) for column in ("tpr", "tpr_spread", "auc", "seconds")},
-        }
-        self.best_name_ = fields.string("best_name", names)
+        self.results_ = {"name": np.array(names), **{column: results.numbers(column, len(names)) for column in COLUMNS}}
+        figures = fields.part("performance")
+        self.performance_ = {name: Estimate(*figures.numbers(name, 3).tolist()) for name in FIGURES if figures.has(name)}
+        self.skipped_ = dict(zip(*(fields.strings(name, MAX_CANDIDATES) for name in ("skipped", "reasons")), strict=False))
+        self.best_name_ = fields.string("best_name")
         self.open_set_ = fields.flag("open_set")
         self.fpr_ = fields.number("fpr", 0.0)
-        self.best_estimator_ = model_from_state(fields.part("best_estimator"), CHOSEN)
-        if self.best_estimator_.n_features_in_ != self.n_features_in_:
-            raise fields.fail("best_estimator", "must have the same number of features as the model")
+        self.n_repeats_ = fields.integer("n_repeats", 1, MAX_COUNT)
+        n_features = self._set_representation_state(fields)
+        known = [name for name in known_names(MODEL) if name != type(self).__name__]
+        self.best_estimator_ = model_from_state(fields.part("best_estimator"), tuple(known))
+        if self.best_estimator_.n_features_in_ != n_features:
+            raise fields.fail("best_estimator", "must have the number of features that the representation makes")
 
     def _summary(self) -> dict[str, Any]:
         return {**self._search_state(), "best_estimator": self.best_estimator_.to_dict()}
@@ -267,13 +386,17 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         """Return the state of the search: candidates, results and choice."""
         return {
             "results": {name: column.tolist() for name, column in self.results_.items()},
+            "performance": {name: list(figure) for name, figure in self.performance_.items()},
+            "skipped": list(self.skipped_),
+            "reasons": list(self.skipped_.values()),
             "best_name": self.best_name_,
             "open_set": self.open_set_,
             "fpr": self.fpr_,
+            "n_repeats": self.n_repeats_,
         }
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return self.best_estimator_._prepare(samples)
+        return self.best_estimator_._prepare(self._represent(samples))
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         return self.best_estimator_._score_pairs(pairs)
@@ -284,9 +407,9 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
     def _max_score(self) -> float:
         return self.best_estimator_._max_score()
 
-    @available_if(_best_has("explain_pair"))
+    @available_if(_best_explains)
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
-        """Explain the score of the pair (x, x2), if a forest was chosen.
+        """Explain the score of the pair (x, x2), if forests or trees were chosen.
 
         Parameters
         ----------
@@ -298,49 +421,20 @@ class AutoSimilarity(CallbackSupportMixin, Similarity):
         Returns
         -------
         Explanation
-            Contribution of each feature.
+            Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
+        x, x2 = self._represent(np.array([x, x2], dtype=np.float64))
         explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
         return explanation
 
 
-def _seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
-    """Return a candidate with all its random seeds and numbers of parallel jobs set."""
-    settings: dict[str, Any] = {}
-    for name in candidate.get_params():
-        if name == "random_state" or name.endswith("__random_state"):
-            settings[name] = seed
-        elif name == "n_jobs" or name.endswith("__n_jobs"):
-            settings[name] = n_jobs
-    seeded: Similarity = clone(candidate.set_params(**settings))
-    return seeded
+def _n_labels(source: PairSource) -> int:
+    assert source.labels is not None
+    return int(source.labels.max()) + 1
 
 
-def _some_rows(classes: NDArray[np.int64], open_set: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return rows to compare candidates on: entire classes of an open set if there are many, otherwise random samples."""
-    n = len(classes)
-    if n <= MAX_SEARCH_SAMPLES:
-        return np.arange(n)
-    n_classes = int(classes.max()) + 1
-    if open_set and n_classes > MAX_CLASSES_KEPT:
-        order = rng.permutation(n_classes)
-        sizes = np.bincount(classes)[order]
-        kept = order[: max(2 * N_FOLDS, int(np.searchsorted(np.cumsum(sizes), MAX_SEARCH_SAMPLES)))]
-        return np.flatnonzero(np.isin(classes, kept))
-    return np.sort(rng.choice(n, MAX_SEARCH_SAMPLES, replace=False))
-
-
-def _sampler_of(source: PairSampler, rows: NDArray[np.int64]) -> PairSampler:
-    """Return a sampler restricted to some samples, renumbered."""
-    return PairSampler(source.labels[rows], never_pair=None if source.never_pair is None else source.never_pair[rows])
-
-
-def _held_out_roc(
-    candidate: Similarity, samples: NDArray[Any], seen: NDArray[np.bool_], source: PairSampler, pairs: Any
-) -> Roc:
-    """Return the ROC curve of a candidate on held-out pairs."""
-    known = _sampler_of(source, np.flatnonzero(seen))
-    candidate.fit(samples[seen], known.labels, never_pair=known.never_pair)
-    numbers = np.column_stack([pairs.first, pairs.second])
-    return candidate._roc_on(samples, pairs.same, numbers)
+def _standard_errors(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard errors of the means of rows; NaN if there is one column."""
+    n = values.shape[1]
+    return values.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(values), np.nan)

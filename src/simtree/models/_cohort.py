@@ -323,7 +323,7 @@ def spread_like(means: Floats, rows: Floats) -> Floats:
 def _relative(scores: Floats, statistics: NDArray[Any]) -> Floats:
     """Return scores minus the mean of cohort scores, in units of their spread."""
     with np.errstate(over="ignore"):
-        return np.clip((scores - statistics[:, 0]) / statistics[:, 1], -MAX_SCORE, MAX_SCORE)
+        return np.asarray(np.clip((scores - statistics[:, 0]) / statistics[:, 1], -MAX_SCORE, MAX_SCORE))
 
 
 def _moments(scores: Floats) -> Floats:

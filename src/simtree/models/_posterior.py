@@ -140,7 +140,7 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
 
     def _scaled(self, posteriors: NDArray[Any]) -> NDArray[np.float64]:
         """Return probabilities divided by the roots of the priors, whose inner product is the likelihood ratio."""
-        return np.clip(posteriors, 0.0, 1.0) / np.sqrt(self.priors_)
+        return np.asarray(np.clip(posteriors, 0.0, 1.0) / np.sqrt(self.priors_))
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         ratios = self._products.complete(pairs).pairwise[:, 0]

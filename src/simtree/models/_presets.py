@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from simtree.models._base import Similarity
@@ -39,7 +40,9 @@ MIN_PAIRS_SPLIT = 100
 READABLE_SPLITTER, READABLE_DEPTH = "cut", 5
 
 
-def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: Any) -> SimilarityForest:
+def forest_preset(
+    pairs: PairSampler, *, n_trees: int = N_TREES, open_set: bool | None = None, **parameters: Any
+) -> SimilarityForest:
     """Return the forest to start with: accurate on most data, and fitted in seconds.
 
     Parameters
@@ -48,6 +51,8 @@ def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: A
         The pairs that there are; what they are of decides about bags and about the size of cells.
     n_trees : int, default=50
         Number of trees.
+    open_set : bool, optional
+        Whether new identities will come, so that bags are of identities; by default as `is_open_set` says.
     **parameters
         Further parameters of `SimilarityForest`, which take precedence.
 
@@ -63,7 +68,7 @@ def forest_preset(pairs: PairSampler, *, n_trees: int = N_TREES, **parameters: A
         "representation": MarginalQuantiles(),
         "coordinates": None if of_splitter else [*F, "product", *PAIRWISE],
         "min_pairs_split": _min_pairs_split(pairs),
-        "bag": "classes" if is_open_set(_n_labels(pairs)) else "samples",
+        "bag": "classes" if (is_open_set(_n_labels(pairs)) if open_set is None else open_set) else "samples",
         "bootstrap": enough,
         # Another representation or other directions may be fitted with labels, and no pair is then out of bag.
         "oob_score": enough and n_trees >= MIN_OOB_TREES and parameters.keys().isdisjoint({"representation", "directions"}),
@@ -149,6 +154,18 @@ def _on_posterior(size: Size) -> Similarity:
 
 def _on_landmarks(size: Size) -> Similarity:
     return _on_all(size, KernelDiscriminant(n_landmarks=size.n_landmarks))
+
+
+def seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
+    """Return a candidate with all its random seeds and numbers of parallel jobs set."""
+    settings: dict[str, Any] = {}
+    for name in candidate.get_params():
+        if name == "random_state" or name.endswith("__random_state"):
+            settings[name] = seed
+        elif name == "n_jobs" or name.endswith("__n_jobs"):
+            settings[name] = n_jobs
+    found: Similarity = clone(candidate.set_params(**settings))
+    return found
 
 
 class Candidate(NamedTuple):

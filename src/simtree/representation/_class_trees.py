@@ -19,7 +19,7 @@ def numbered(inner: NDArray[np.bool_]) -> NDArray[np.int32]:
     >>> numbered(np.array([True, False, True, False, False]))
     array([ 0, -1,  1, -2, -3], dtype=int32)
     """
-    return np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
+    return np.where(inner, np.cumsum(inner, dtype=np.int32) - 1, -np.cumsum(~inner, dtype=np.int32))
 
 
 def join_trees(trees: list[ClassTrees]) -> ClassTrees:

@@ -1,0 +1,247 @@
+"""The choice of a similarity, or of a fusion of several, by scores of held-out pairs; and an honest figure of what was chosen.
+
+Candidates are compared by the criterion of `_selection`. A fusion is fitted on the scores of some folds and judged on another
+fold of the same partition, whose pairs neither its members nor its weights have seen. The figure that is reported is nested:
+for each fold, members and weights are chosen on the other folds alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.evaluation import Estimate
+from simtree.evaluation._intervals import placements, point_intervals
+from simtree.metrics import FloatArray, Roc, roc_curve
+from simtree.models._fusion import Fusion, MonotoneMap, fit_map, fit_weights
+from simtree.models._selection import Units, criterion
+from simtree.pairs._sources import IndexPairs
+
+# A fusion starts with at most this many candidates, the best by the criterion.
+MAX_MEMBERS = 6
+# A member whose share in the fused score is smaller adds nothing.
+MIN_SHARE = 0.02
+# A smaller set of members is taken if it costs no more than this in the criterion.
+TOLERANCE = 0.002
+# Numbers of same and of different pairs of a fold that maps, and weights, are fitted on; more hardly change them.
+FOR_MAPS, FOR_WEIGHTS = (40_000, 120_000), (6_000, 18_000)
+# Share of same pairs that weights are fitted for.
+PRIOR = 0.01
+# The ranking is stable if the best candidate leads by this many standard errors, or if one is this small.
+MIN_LEAD, SMALL_ERROR = 2.0, 0.005
+
+Folds = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Scores of candidates on the held-out pairs of one fold.
+
+    Parameters
+    ----------
+    repeat : int
+        Number of the partition that the fold belongs to.
+    pairs : IndexPairs
+        The pairs.
+    scores : mapping of str to ndarray
+        Scores of each candidate.
+    """
+
+    repeat: int
+    pairs: IndexPairs
+    scores: Mapping[str, FloatArray]
+
+
+class Chooser:
+    """Choose members on any subset of folds.
+
+    Parameters
+    ----------
+    folds : sequence of HeldOutScores
+        Scores of the same candidates on each fold.
+    fpr : float
+        Target false positive rate of the criterion.
+    """
+
+    def __init__(self, folds: Sequence[HeldOutScores], fpr: float) -> None:
+        self.folds = folds
+        self.fpr = fpr
+        self.names = list(folds[0].scores)
+        self.rocs = {name: [roc_curve(fold.scores[name], fold.pairs.same) for fold in folds] for name in self.names}
+        self.criteria = {name: np.array([criterion(roc, fpr) for roc in self.rocs[name]]) for name in self.names}
+        self._thinned = {most: [_thin(fold.pairs.same, most) for fold in folds] for most in (FOR_MAPS, FOR_WEIGHTS)}
+        self._maps: dict[tuple[str, Folds], MonotoneMap] = {}
+
+    @property
+    def all_folds(self) -> Folds:
+        """Numbers of all folds."""
+        return tuple(range(len(self.folds)))
+
+    def ranking(self, folds: Folds) -> list[str]:
+        """Return the candidates by their mean criterion, best first; among equals the first given."""
+        return sorted(self.names, key=lambda name: -float(np.mean(self.criteria[name][list(folds)])))
+
+    def is_stable(self) -> bool:
+        """Return whether more folds would hardly change which candidate is the best."""
+        ranking = self.ranking(self.all_folds)
+        if len(ranking) < 2 or len(self.folds) < 2:
+            return len(ranking) < 2
+        lead = self.criteria[ranking[0]] - self.criteria[ranking[1]]
+        error = float(np.std(lead, ddof=1)) / np.sqrt(len(lead))
+        return bool(error <= SMALL_ERROR or np.mean(lead) >= MIN_LEAD * error)
+
+    def members(self, folds: Folds) -> tuple[str, ...]:
+        """Return the members chosen on these folds: the best candidate, or several whose fusion is better than it.
+
+        Sets of members are tried from many to few; the smallest is taken whose criterion, on folds that its weights have not
+        seen, is as high as that of all others up to a tolerance.
+        """
+        best = self.ranking(folds)[0]
+        found: list[tuple[float, tuple[str, ...]]] = [(float(np.mean(self.criteria[best][list(folds)])), (best,))]
+        members = self._first_members(folds)
+        while len(members) > 1:
+            judged = self.cross_fitted(members, folds)
+            if judged is None:
+                break
+            found.append((judged, members))
+            members = self._without_least(members, folds)
+        highest = max(value for value, _ in found)
+        enough = [entry for entry in found if entry[0] >= highest - TOLERANCE]
+        return min(enough, key=lambda entry: (len(entry[1]), -entry[0]))[1]
+
+    def value(self, members: Sequence[str]) -> float | None:
+        """Return the mean criterion of a member, or of a fusion on folds that its weights have not seen."""
+        if len(members) == 1:
+            return float(np.mean(self.criteria[members[0]]))
+        return self.cross_fitted(members, self.all_folds)
+
+    def cross_fitted(self, members: Sequence[str], folds: Folds) -> float | None:
+        """Return the mean criterion of a fusion on folds that its weights have not seen; None if there are no such folds."""
+        values = []
+        for fold in folds:
+            others = self._others(fold, folds)
+            if others:
+                fused = self.fusion(members, others).apply([self.folds[fold].scores[name] for name in members])
+                values.append(criterion(roc_curve(fused, self.folds[fold].pairs.same), self.fpr))
+        return float(np.mean(values)) if len(values) == len(folds) else None
+
+    def fusion(self, members: Sequence[str], folds: Folds) -> Fusion:
+        """Return the fusion of members fitted on these folds."""
+        maps = tuple(self._map(name, folds) for name in members)
+        ratios = np.column_stack([self._ratios(name, folds) for name in members])
+        return Fusion(maps, *fit_weights(ratios, self._same(folds, FOR_WEIGHTS), PRIOR))
+
+    def shares(self, members: Sequence[str], folds: Folds, fusion: Fusion) -> FloatArray:
+        """Return the share of each member in the fused score: its weight times the spread of its ratios."""
+        spreads = np.array([np.std(self._ratios(name, folds)) for name in members])
+        parts = fusion.weights * spreads
+        return np.asarray(parts / max(float(parts.sum()), np.finfo(np.float64).tiny))
+
+    def nested_scores(self) -> list[FloatArray] | None:
+        """Return scores of each fold by what is chosen on the other folds of its partition; None if there is only one."""
+        nested = []
+        for fold in self.all_folds:
+            others = self._others(fold, self.all_folds)
+            if not others:
+                return None
+            members = self.members(others)
+            scores = [self.folds[fold].scores[name] for name in members]
+            nested.append(scores[0] if len(members) == 1 else self.fusion(members, others).apply(scores))
+        return nested
+
+    def out_of_fold(self, members: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return fused scores of all pairs, each by weights that have not seen its fold, and whether they are same pairs."""
+        fused = []
+        for fold in self.all_folds:
+            others = self._others(fold, self.all_folds)
+            fused.append(self.fusion(members, others).apply([self.folds[fold].scores[name] for name in members]))
+        return np.concatenate(fused), np.concatenate([fold.pairs.same for fold in self.folds])
+
+    def _first_members(self, folds: Folds) -> tuple[str, ...]:
+        """Return the best candidates that have a share in their fusion."""
+        names = self.ranking(folds)[:MAX_MEMBERS]
+        if len(names) < 2:
+            return tuple(names)
+        shares = self.shares(names, folds, self.fusion(names, folds))
+        return tuple(name for name, share in zip(names, shares, strict=True) if share >= MIN_SHARE)
+
+    def _without_least(self, members: tuple[str, ...], folds: Folds) -> tuple[str, ...]:
+        """Return the members without the one that has the smallest share."""
+        least = int(np.argmin(self.shares(members, folds, self.fusion(members, folds))))
+        return members[:least] + members[least + 1 :]
+
+    def _others(self, fold: int, folds: Folds) -> Folds:
+        """Return the other folds of the same partition: those of another one share pairs with it."""
+        return tuple(k for k in folds if k != fold and self.folds[k].repeat == self.folds[fold].repeat)
+
+    def _map(self, name: str, folds: Folds) -> MonotoneMap:
+        if (name, folds) not in self._maps:
+            self._maps[name, folds] = fit_map(self._scores(name, folds, FOR_MAPS), self._same(folds, FOR_MAPS))
+        return self._maps[name, folds]
+
+    def _ratios(self, name: str, folds: Folds) -> FloatArray:
+        return self._map(name, folds).apply(self._scores(name, folds, FOR_WEIGHTS))
+
+    def _scores(self, name: str, folds: Folds, most: tuple[int, int]) -> FloatArray:
+        return np.concatenate([self.folds[k].scores[name][self._thinned[most][k]] for k in folds])
+
+    def _same(self, folds: Folds, most: tuple[int, int]) -> NDArray[np.bool_]:
+        return np.concatenate([self.folds[k].pairs.same[self._thinned[most][k]] for k in folds])
+
+
+def _thin(same: NDArray[np.bool_], most: tuple[int, int]) -> NDArray[np.int64]:
+    """Return the numbers of at most so many same and different pairs, at even distances."""
+    kept = []
+    for kind, n in zip((same, ~same), most, strict=True):
+        numbers = np.flatnonzero(kind)
+        step = max(1.0, len(numbers) / n)
+        kept.append(numbers[np.arange(0, len(numbers), step).astype(np.int64)])
+    return np.concatenate(kept)
+
+
+def judge(
+    scores: Sequence[FloatArray], folds: Sequence[HeldOutScores], units: Units, fpr: float, confidence: float
+) -> dict[str, Estimate]:
+    """Return the TPR at a false positive rate and the AUC, means over folds, with confidence intervals for new units.
+
+    Parameters
+    ----------
+    scores : sequence of arrays
+        Scores of the pairs of each fold.
+    folds : sequence of HeldOutScores
+        The folds.
+    units : ndarray of shape (n_samples,)
+        What would be drawn anew: identities, samples or groups.
+    fpr : float
+        False positive rate.
+    confidence : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    dict
+        Estimates ``tpr`` and ``auc``.
+    """
+    rocs = [roc_curve(part, fold.pairs.same) for part, fold in zip(scores, folds, strict=True)]
+    # Scores of two folds are of two models. As shares of the fold's own different pairs they can be counted together.
+    placed = [placements(part, part[~fold.pairs.same]) for part, fold in zip(scores, folds, strict=True)]
+    same = np.concatenate([fold.pairs.same for fold in folds])
+    first, second = (np.concatenate([units[getattr(fold.pairs, side)] for fold in folds]) for side in ("first", "second"))
+    of_auc, of_tpr = point_intervals(np.concatenate(placed), same, first, second, [fpr], confidence=confidence)
+    return {
+        "tpr": _estimate(mean_tpr(rocs, fpr), of_tpr),
+        "auc": _estimate(float(np.mean([roc.auc() for roc in rocs])), of_auc),
+    }
+
+
+def _estimate(value: float, ends: FloatArray) -> Estimate:
+    """Return a value with its interval, which ties may have moved off the value."""
+    return Estimate(value, min(float(ends[0]), value), max(float(ends[1]), value))
+
+
+def mean_tpr(rocs: Sequence[Roc], fpr: float) -> float:
+    """Return the mean of the interpolated TPR at a false positive rate."""
+    return float(np.mean([roc.at(fpr) for roc in rocs]))

@@ -1,0 +1,196 @@
+"""The comparison of candidates: their scores of held-out pairs, fold by fold, as far as a budget of seconds allows."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.metrics import FloatArray
+from simtree.models import _presets as presets
+from simtree.models._choice import Chooser, HeldOutScores
+from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, make_folds, measurable_rate
+from simtree.models._timing import Budget, Cost, measure_cost
+from simtree.pairs._sources import PairSource
+
+# Partitions into folds that are made at most.
+MAX_REPEATS = 3
+# Members that a stack usually has, to estimate the time of the last fits.
+USUAL_MEMBERS = 3
+
+
+class Comparison:
+    """Candidates, and their scores of held-out pairs.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Samples that candidates are compared on.
+    source : PairSource
+        Their pairs.
+    units : ndarray of shape (n_samples,)
+        What folds never split.
+    representation : transformer or None
+        Representation that is fitted inside each fold.
+    candidates : mapping of str to Candidate
+        What is compared.
+    budget : Budget
+        Seconds that may be taken.
+    n_all : int
+        Number of samples that what is chosen will be fitted on.
+    seed : int
+        Random seed of the candidates.
+    n_jobs : int or None
+        Number of parallel jobs.
+    """
+
+    def __init__(
+        self,
+        samples: NDArray[Any],
+        source: PairSource,
+        units: Units,
+        representation: Any,
+        candidates: dict[str, presets.Candidate],
+        budget: Budget,
+        n_all: int,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self.samples, self.source, self.units = samples, source, units
+        self.representation = representation
+        self.candidates = candidates
+        self.budget, self.n_all = budget, n_all
+        self.seed, self.n_jobs = seed, n_jobs
+        self.folds: list[Fold] = []
+        self.scores: dict[str, list[FloatArray]] = {}
+        self.seconds: dict[str, float] = {}
+        self.costs: dict[str, Cost] = {}
+        self.skipped: dict[str, str] = {}
+        self.n_known = len(samples)
+        self._chooser: Chooser | None = None
+
+    def repeat(self, number: int, rng: np.random.Generator) -> Iterator[str]:
+        """Make another partition into folds, and score its held-out pairs by each candidate; yield its name when it is done.
+
+        Candidates that fail in the first partition, or for which there is no time, are skipped; so is a later partition that
+        the budget does not allow.
+        """
+        folds = make_folds(self.source, self.units, number, rng)
+        if number and not self._allows_repeat(len(folds)):
+            return
+        if not folds:
+            raise ValueError(self._no_folds())
+        held_out = [HeldOut(self.samples, self.source, fold, self.representation) for fold in folds]
+        self.n_known = max(len(fold.samples) for fold in held_out)
+        for name in list(self.scores) if number else list(self.candidates):
+            if number or self._allows(name, held_out):
+                start = time.perf_counter()
+                found = self._try(name, held_out)
+                if found is not None:
+                    self.scores.setdefault(name, []).extend(found)
+                    self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            yield name
+        self.folds += folds
+        if not self.scores:
+            name, reason = next(iter(self.skipped.items()))
+            raise ValueError(f"no candidate can be fitted on a fold of these data; {name}: {reason}")
+
+    def chooser(self, target: float) -> Chooser:
+        """Return what chooses by the scores so far, at a false positive rate near the target that can be measured."""
+        if self._chooser is not None and len(self._chooser.folds) == len(self.folds):
+            return self._chooser
+        folds = [
+            HeldOutScores(fold.repeat, fold.pairs, {name: found[k] for name, found in self.scores.items()})
+            for k, fold in enumerate(self.folds)
+        ]
+        self._chooser = Chooser(folds, measurable_rate(target, self.n_different))
+        return self._chooser
+
+    @property
+    def n_different(self) -> int:
+        """Number of different pairs of the smallest fold."""
+        return min((len(fold.pairs) - fold.pairs.n_same for fold in self.folds), default=0)
+
+    @property
+    def n_repeats(self) -> int:
+        """Number of partitions into folds so far."""
+        return 1 + max((fold.repeat for fold in self.folds), default=-1)
+
+    @property
+    def max_repeats(self) -> int:
+        """Number of partitions that are made at most: fewer for many samples, which one partition ranks well."""
+        return int(np.clip(MAX_SAMPLES // len(self.samples), 1, MAX_REPEATS))
+
+    def last_fit(self, name: str) -> float:
+        """Return the seconds that a candidate will take to be fitted on all samples; zero without a budget."""
+        return self.costs[name].of_last_fit(self.source, self.n_all / self.n_known) if name in self.costs else 0.0
+
+    def expected_seconds(self, rng: np.random.Generator) -> float:
+        """Return how many seconds the comparison and the last fits will take, from a small trial of each candidate."""
+        folds = make_folds(self.source, self.units, 0, rng)
+        if not folds:
+            raise ValueError(self._no_folds())
+        fold = HeldOut(self.samples, self.source, folds[0], self.representation)
+        self.n_known = len(fold.samples)
+        for name, (make, _) in self.candidates.items():
+            with contextlib.suppress(ValueError):  # one that cannot be fitted is skipped
+                self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs)
+        once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
+        last = float(np.mean([self.last_fit(name) for name in self.costs]))
+        return 0.5 * (1 + self.max_repeats) * once + USUAL_MEMBERS * last
+
+    def model(self, name: str, size: presets.Size) -> Any:
+        """Return an unfitted candidate."""
+        make, _ = self.candidates[name]
+        return presets.seeded(make(size), self.seed, self.n_jobs)
+
+    def _no_folds(self) -> str:
+        """Return the sentence that there are too few data for folds."""
+        if self.source.labels is not None and len(np.unique(self.units)) < len(self.units):
+            return (
+                f"entire classes or groups are left out of folds, but the {int(self.units.max()) + 1} of these data cannot be "
+                "divided so that both parts have same and different pairs; give more of them, or set open_set=False."
+            )
+        return (
+            "the data cannot be divided into folds so that both parts have same and different pairs; give more samples per "
+            "class (or more pairs), or fit a single model, such as GaussianSimilarity."
+        )
+
+    def _try(self, name: str, held_out: list[HeldOut]) -> list[FloatArray] | None:
+        """Return the scores of a candidate in each fold; None if it cannot be fitted on such data."""
+        try:
+            return [fold.score(self.model(name, presets.SMALL)) for fold in held_out]
+        except ValueError as error:
+            self.skipped[name] = str(error)
+            return None
+
+    def _allows(self, name: str, held_out: list[HeldOut]) -> bool:
+        """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
+        if not self.budget.is_limited:
+            return True
+        if self.scores and not self.budget.allows(max(self.seconds.values())):
+            self.skipped[name] = "no time is left"
+            return False
+        fold = held_out[0]
+        make, _ = self.candidates[name]
+        if not self.scores:
+            return True
+        try:
+            self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs)
+        except ValueError as error:
+            self.skipped[name] = str(error)
+            return False
+        if self.budget.allows(len(held_out) * self.costs[name].of_fold(fold.known) + self.last_fit(name)):
+            return True
+        self.skipped[name] = "no time is left"
+        return False
+
+    def _allows_repeat(self, n_folds: int) -> bool:
+        """Return whether there are folds, and time for all candidates again and for the last fits."""
+        again = sum(self.seconds.values()) / max(self.n_repeats, 1)
+        last = max((self.last_fit(name) for name in self.scores), default=0.0)
+        return n_folds > 0 and self.budget.allows(again + last)

@@ -1,0 +1,132 @@
+"""What all ensembles share: named members, their prepared samples side by side, and their part of a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.metaestimators import _BaseComposition
+
+from simtree._utils.validation import check_n_jobs, count
+from simtree.io._fields import Fields
+from simtree.models._base import Similarity
+from simtree.models._persistence import model_from_state
+from simtree.pairs._coordinates import SamplePairs, occurring
+from simtree.pairs._sources import IndexPairs, PairSource
+
+# More members in a model file are treated as corruption.
+MAX_ESTIMATORS = 1 << 8
+
+
+class Ensemble(Similarity, _BaseComposition):
+    """Base class of similarities that combine the scores of several others, their members."""
+
+    estimators: Sequence[tuple[str, Similarity]]
+    estimators_: list[Similarity]
+    _n_columns: list[int]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of this estimator and, if ``deep``, of its members as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the members and their parameters.
+
+        Returns
+        -------
+        dict
+            Parameters by name.
+        """
+        params: dict[str, Any] = self._get_params("estimators", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator, replace members by name, or set their parameters as ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        self._set_params("estimators", **params)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_n_jobs(self.n_jobs)
+        names = [name for name, _ in self.estimators]
+        if not names:
+            raise ValueError("estimators is empty; give a list of (name, similarity) tuples.")
+        self._validate_names(names)
+        for name, member in self.estimators:
+            if not isinstance(member, Similarity):
+                raise TypeError(f"estimators has {member!r} under {name!r}; give similarities such as SimilarityForest().")
+
+    def _fit_members(
+        self,
+        samples: NDArray[Any],
+        source: PairSource,
+        index: IndexPairs,
+        X: ArrayLike,
+        y: ArrayLike,
+        pairs: ArrayLike | None,
+        never_pair: ArrayLike | None,
+    ) -> list[NDArray[Any]]:
+        """Fit clones of the members; return the samples as each of them prepares them. ``index`` are all pairs, if given."""
+        given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
+        if source.labels is not None:
+            given["never_pair"] = never_pair
+        elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
+            given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
+        self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
+        prepared = [member._prepare(samples) for member in self.estimators_]
+        self._n_columns = [columns.shape[1] for columns in prepared]
+        return prepared
+
+    def _get_members_state(self) -> list[dict[str, Any]]:
+        """Return the names and the state of the members for a model file."""
+        return [
+            {"name": name, "model": member._get_state()}
+            for (name, _), member in zip(self.estimators, self.estimators_, strict=True)
+        ]
+
+    @classmethod
+    def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
+        """Return the fitted members as ``estimators``, from which `_set_members_state` makes clones."""
+        parts = fields.parts("members", MAX_ESTIMATORS)
+        return {"estimators": [(part.string("name"), model_from_state(part.part("model"))) for part in parts]}
+
+    def _set_members_state(self, fields: Fields) -> None:
+        """Restore the members from a model file."""
+        self.estimators_ = [member for _, member in self.estimators]
+        self.estimators = [(name, clone(member)) for name, member in self.estimators]
+        if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
+            raise fields.fail("members", f"must be for samples with {count(self.n_features_in_, 'feature')}")
+        origin = np.zeros((1, self.n_features_in_))
+        self._n_columns = [member._prepare(origin).shape[1] for member in self.estimators_]
+
+    def _summary(self) -> dict[str, Any]:
+        members = zip(self.estimators, self.estimators_, strict=True)
+        return {"members": {name: member.to_dict() for (name, _), member in members}}
+
+    def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return the prepared samples of all members, side by side."""
+        return np.hstack([member._prepare(samples) for member in self.estimators_])
+
+    def _member_scores(self, pairs: SamplePairs) -> Iterator[NDArray[np.float64]]:
+        """Yield the scores of each member."""
+        # Restrict to the rows that occur, because a gallery may have many more rows than a block has pairs.
+        (A, first), (B, second) = occurring(pairs.A, pairs.first), occurring(pairs.B, pairs.second)
+        begin = 0
+        for member, n_columns in zip(self.estimators_, self._n_columns, strict=True):
+            of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_columns]) for rows in (A, B))
+            yield member._score_pairs(SamplePairs(of_a, of_b, first, second))
+            begin += n_columns

@@ -1,0 +1,131 @@
+"""StackedSimilarity: the fused scores of its members, in all ways of asking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import simtree
+from simtree import (
+    DistanceSimilarity,
+    GaussianSimilarity,
+    MarginalQuantiles,
+    SimilarityForest,
+    SimilarityTree,
+    StackedSimilarity,
+)
+from simtree.io import ModelFileError
+from simtree.io._archive import document_bytes
+from simtree.metrics import roc_curve
+from simtree.pairs._sampling import PairSampler
+from tiny_models import people, probes
+
+TREES = [
+    ("tree", SimilarityTree(max_depth=3, n_pairs=400, random_state=0)),
+    ("forest", SimilarityForest(n_estimators=3, max_depth=3, n_pairs=300, random_state=0)),
+]
+MEMBERS = [("distance", DistanceSimilarity(metric="euclidean")), *TREES]
+
+
+@pytest.fixture(scope="module")
+def stack():
+    return StackedSimilarity(MEMBERS, random_state=0).fit(*people(1))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).integers(0, 16, (60, 2))
+
+
+def test_the_score_is_the_weighted_sum_of_calibrated_scores(stack, rows):
+    expected = np.full(len(rows), stack._fusion.constant)
+    for member, monotone, weight in zip(stack.estimators_, stack._fusion.maps, stack.weights_, strict=True):
+        expected += weight * monotone.apply(member.pair_score(rows, probes()))
+    np.testing.assert_allclose(stack.pair_score(rows, probes()), expected, rtol=1e-12)
+    np.testing.assert_array_equal(stack.pair_score(rows, probes()), stack.pair_score(rows[:, ::-1], probes()))
+    assert (stack.weights_ >= 0.0).all()
+    assert (stack.pair_distance(rows, probes()) >= 0.0).all()
+
+
+def test_it_is_about_as_good_as_its_best_member_on_other_people(stack):
+    X, y = people(3, n=40)
+    pairs = PairSampler(y).all_pairs()
+    index = np.column_stack([pairs.first, pairs.second])
+    found = [roc_curve(model.pair_score(index, X), pairs.same).auc() for model in (stack, *stack.estimators_)]
+    assert found[0] > max(found[1:]) - 0.02
+
+
+def test_a_copy_of_a_member_changes_little(rows):
+    X, y = people(1)
+    once = StackedSimilarity(MEMBERS[:2], random_state=0).fit(X, y)
+    twice = StackedSimilarity([*MEMBERS[:2], ("again", MEMBERS[0][1])], random_state=0).fit(X, y)
+    assert twice.weights_[[0, 2]].sum() == pytest.approx(once.weights_[0], rel=0.05, abs=0.02)
+
+
+def test_contributions_add_up_to_the_score(rows):
+    stack = StackedSimilarity(TREES, random_state=0).fit(*people(1))
+    for first, second in rows[:10]:
+        explanation = stack.explain_pair(probes()[first], probes()[second])
+        score = stack.pair_score([[first, second]], probes())[0]
+        assert explanation.base + explanation.contributions.sum() == pytest.approx(score, rel=1e-9, abs=1e-9)
+        assert explanation.score == pytest.approx(score, rel=1e-9, abs=1e-9)
+
+
+def test_it_says_why_it_cannot_explain(stack):
+    with pytest.raises(AttributeError) as raised:
+        stack.explain_pair(*probes()[:2])
+    assert "not a sum over features, because that of its member 'distance' is not" in str(raised.value.__cause__)
+    other = (
+        "whitened",
+        SimilarityTree(max_depth=2, representation=simtree.WithinClassWhitening(random_state=0), random_state=0),
+    )
+    mixed = StackedSimilarity([TREES[0], other], random_state=0).fit(*people(1))
+    with pytest.raises(ValueError, match="members 'tree', 'whitened' of this stack have different representations"):
+        mixed.explain_pair(*probes()[:2])
+
+
+def test_given_pairs_and_groups(rows):
+    X, y = people(1)
+    index = PairSampler(y).sample(400, np.random.default_rng(0))
+    numbers = np.column_stack([index.first, index.second])
+    by_rows = StackedSimilarity(MEMBERS[:2], random_state=0).fit(X, index.same, pairs=numbers, groups=y)
+    by_table = StackedSimilarity(MEMBERS[:2], preprocessor=X, random_state=0).fit(numbers, index.same, groups=y)
+    np.testing.assert_array_equal(by_rows.pair_score(rows, probes()), by_table.pair_score(probes()[rows]))
+
+
+def test_too_few_data_for_folds_are_refused():
+    with pytest.raises(ValueError, match="fewer than two folds have both same and different pairs"):
+        StackedSimilarity(MEMBERS).fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="open_set='auto' is unknown; give True or False"):
+        StackedSimilarity(MEMBERS, open_set="auto").fit(*people(1))
+    with pytest.raises(ValueError, match="estimators is empty"):
+        StackedSimilarity([]).fit(*people(1))
+
+
+CHANGES = {
+    "knots that fall": lambda state: state["maps"][0].update(knots=state["maps"][0]["knots"][::-1].copy()),
+    "ratios that fall": lambda state: state["maps"][0].update(llr=-state["maps"][0]["llr"]),
+    "no knot": lambda state: state["maps"][0].update(knots=np.empty(0), llr=np.empty(0)),
+    "a slope below zero": lambda state: state["maps"][0].update(slope=-1.0),
+    "a map too few": lambda state: state["maps"].pop(),
+    "a weight below zero": lambda state: state.update(weights=-state["weights"] - 1.0),
+    "a weight too many": lambda state: state.update(weights=np.append(state["weights"], 1.0)),
+    "a constant that is no number": lambda state: state.update(constant=float("nan")),
+    "an infinite constant": lambda state: state.update(constant=float("inf")),
+    "no member": lambda state: state.update(members=[]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_inconsistent_files_are_refused(stack, change, tmp_path):
+    document = stack._get_state()
+    document["fitted"]["maps"] = [dict(part) for part in document["fitted"]["maps"]]
+    CHANGES[change](document["fitted"])
+    (tmp_path / "m.simtree").write_bytes(document_bytes(document))
+    with pytest.raises(ModelFileError, match=r"m\.simtree is damaged"):
+        simtree.load(tmp_path / "m.simtree")
+
+
+def test_parameters_of_members_can_be_set():
+    stack = StackedSimilarity([("gaussian", GaussianSimilarity(representation=MarginalQuantiles()))])
+    assert stack.set_params(gaussian__shrinkage=0.5).estimators[0][1].shrinkage == 0.5
