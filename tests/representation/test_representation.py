@@ -19,6 +19,7 @@ from simtree.representation import _base as base
 from simtree.representation import _discriminant as discriminant
 from simtree.representation import _landmarks as landmarks
 from simtree.representation import _posterior as posterior
+from simtree.representation._class_trees import join_trees
 
 finite = st.floats(-1e300, 1e300)
 
@@ -108,7 +109,7 @@ def test_flat_trees_agree_with_scikit_learn(blobs):
     trees = [
         ExtraTreeClassifier(min_samples_leaf=k, max_depth=d, random_state=k).fit(X, y) for k, d in ((1, None), (6, 4), (80, 1))
     ]
-    table = posterior._joined([posterior._flat(tree.tree_) for tree in trees])
+    table = join_trees([posterior._flat(tree.tree_) for tree in trees])
     on_thresholds = np.repeat(table.threshold, 4).reshape(-1, 4)
     for points in (X, on_thresholds, np.nextafter(on_thresholds, np.float32(np.inf))):
         total = np.zeros((len(points), 6))
