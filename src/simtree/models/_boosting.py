@@ -85,8 +85,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         If given, half of the different pairs are drawn among those whose scores by the trees so far are the highest of this
         share, and pairs are weighted such that the loss is still that of all pairs. Requires labelled samples and ``refresh``.
     early_stopping : bool or "auto", default="auto"
-        Whether part of the data is held out to find the number of rounds, by the TPR averaged over low false positive rates.
-        ``"auto"`` does so unless too few pairs could be held out, or ``warm_start`` is set.
+        Whether part of the data is held out to find the number of rounds, by the TPR averaged over false positive rates around
+        0.001, and such that it does not fall at the lowest of them. ``"auto"`` does so unless too few pairs could be held out,
+        or ``warm_start`` is set.
     validation_fraction : float, default=0.2
         Share that is held out: of identities (open set) or of samples (closed set), of ``groups`` if they are given, or of
         given pairs that share no sample. Of other given pairs, those between the two parts are not used to find the number of
@@ -121,7 +122,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     best_iteration_ : int
         Number of rounds with the best held-out result; the number of trees without early stopping.
     validation_curve_ : dict of ndarrays or None
-        Held-out results: ``iteration`` (number of rounds), ``tpr`` (averaged over false positive rates), ``auc`` and
+        Held-out results: ``iteration`` (number of rounds), ``tpr`` (averaged over low false positive rates), ``auc`` and
         ``log_loss`` (same and different pairs weigh equally). None without early stopping.
     validation_roc_ : Roc
         ROC curve on the held-out pairs after ``best_iteration_`` rounds, if there was early stopping.

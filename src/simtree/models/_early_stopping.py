@@ -25,8 +25,11 @@ VALIDATION_SAME = 0.25
 MIN_HELD_OUT = 30
 # Number of rounds between two evaluations.
 ROUNDS_PER_EVALUATION = 5
-# False positive rates over which the TPR is averaged: log-spaced between these, and at least so many different pairs.
-FPR_RANGE, N_FPRS, MIN_DIFFERENT = (1e-4, 0.3), 15, 10
+# False positive rates over which the TPR is averaged: log-spaced around 0.001, where boosting that fits noise fails first. The
+# lowest one has at least so many different pairs; of few pairs all rates are higher, by the same factor, up to the largest.
+FPR_RANGE, N_FPRS, MIN_DIFFERENT, MAX_FPR = (1e-4, 1e-2), 15, 10, 0.5
+# Of these rates the lowest, the middle and the highest one are watched: at none of them may the TPR fall.
+WATCHED = [0, N_FPRS // 2, N_FPRS - 1]
 # Columns of a validation curve.
 CURVE = ("iteration", "tpr", "auc", "log_loss")
 
@@ -182,13 +185,23 @@ class ValidationCurve:
     best_roc: Roc = field(init=False)
     stopped: bool = False
     _best: float = -np.inf
+    _floor: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(WATCHED)))
 
     def add(self, iteration: int, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> None:
-        """Add the results after some rounds, and decide whether to stop."""
+        """Add the results after some rounds, and decide whether to stop.
+
+        Rounds are the best so far if they have the highest TPR on average, and at no watched rate a TPR that is more than a
+        standard error below that of earlier rounds: an average may rise while the top of the ranking breaks.
+        """
         roc = roc_curve(scores, same)
-        tpr = mean_tpr(roc, int(np.count_nonzero(~same)))
+        n_same = int(np.count_nonzero(same))
+        rates = low_rates(len(same) - n_same)
+        tprs = roc.at(rates)
+        tpr = float(tprs.mean())
         self.results.append((iteration, tpr, roc.auc(), log_loss(scores, same)))
-        if tpr > self._best:
+        watched = tprs[WATCHED]
+        self._floor = np.maximum(self._floor, watched - tpr_errors(roc, rates[WATCHED], n_same, len(same) - n_same))
+        if tpr > self._best and (watched >= self._floor).all():
             self._best, self.best_iteration, self.best_roc = tpr, iteration, roc
         self.stopped = iteration - self.best_iteration >= self.patience
 
@@ -207,10 +220,18 @@ def curve_from_state(fields: Fields, max_iterations: int) -> dict[str, NDArray[A
     }
 
 
-def mean_tpr(roc: Roc, n_different: int) -> float:
-    """Return the TPR averaged over log-spaced false positive rates, interpolated so that ties do not decide."""
-    low = min(max(FPR_RANGE[0], MIN_DIFFERENT / n_different), FPR_RANGE[1])
-    return float(np.mean(roc.at(np.geomspace(low, FPR_RANGE[1], N_FPRS))))
+def low_rates(n_different: int) -> NDArray[np.float64]:
+    """Return the false positive rates at which the TPR is averaged; between knots it is interpolated, so ties do not decide."""
+    low, high = FPR_RANGE
+    factor = max(1.0, min(MIN_DIFFERENT / n_different, 0.5 * MAX_FPR) / low)
+    return np.geomspace(factor * low, min(factor * high, MAX_FPR), N_FPRS)
+
+
+def tpr_errors(roc: Roc, fpr: NDArray[np.float64], n_same: int, n_different: int) -> NDArray[np.float64]:
+    """Return standard errors of the TPR at false positive rates: that of a share, and that of the threshold of the rate."""
+    tpr = roc.at(fpr)
+    slope = (roc.at(np.minimum(2.0 * fpr, 1.0)) - roc.at(0.5 * fpr)) / (np.minimum(2.0 * fpr, 1.0) - 0.5 * fpr)
+    return np.sqrt(tpr * (1.0 - tpr) / n_same + slope**2 * fpr * (1.0 - fpr) / n_different)
 
 
 def log_loss(scores: NDArray[np.float64], same: NDArray[np.bool_]) -> float:
