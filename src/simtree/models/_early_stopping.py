@@ -190,8 +190,8 @@ class ValidationCurve:
     def add(self, iteration: int, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> None:
         """Add the results after some rounds, and decide whether to stop.
 
-        Rounds are the best so far if they have the highest TPR on average, and at no watched rate a TPR that is more than a
-        standard error below that of earlier rounds: an average may rise while the top of the ranking breaks.
+        Rounds are the best so far if they have the highest TPR on average, and at no watched rate a TPR that is more than two
+        standard errors below that of earlier rounds: an average may rise while the top of the ranking breaks.
         """
         roc = roc_curve(scores, same)
         n_same = int(np.count_nonzero(same))
@@ -200,7 +200,8 @@ class ValidationCurve:
         tpr = float(tprs.mean())
         self.results.append((iteration, tpr, roc.auc(), log_loss(scores, same)))
         watched = tprs[WATCHED]
-        self._floor = np.maximum(self._floor, watched - tpr_errors(roc, rates[WATCHED], n_same, len(same) - n_same))
+        errors = tpr_errors(roc, rates[WATCHED], n_same, len(same) - n_same)
+        self._floor = np.maximum(self._floor, watched - 2.0 * errors)
         if tpr > self._best and (watched >= self._floor).all():
             self._best, self.best_iteration, self.best_roc = tpr, iteration, roc
         self.stopped = iteration - self.best_iteration >= self.patience
