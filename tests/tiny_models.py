@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 from simtree import (
     AutoSimilarity,
@@ -106,6 +106,7 @@ MODELS = {
     ),
     "distance-scaled": DistanceSimilarity(representation=make_pipeline(StandardScaler(), PCA(2)), metric="euclidean"),
     "tree-robust": _tree(representation=make_pipeline(RobustScaler(), MinMaxScaler(), MaxAbsScaler())),
+    "gaussian-normalised": GaussianSimilarity(representation=make_pipeline(*WHITENED, Normalizer())),
     "posterior": PosteriorSimilarity(BoostingPosterior(max_iter=2, max_leaf_nodes=3, cv=2, random_state=0), n_jobs=2),
     "posterior-mean": PosteriorSimilarity(
         MeanPosterior(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simtree import AutoSimilarity, WithinClassWhitening
+from simtree import AutoSimilarity, WithinClassWhitening, load
 from simtree.models import _presets as presets
 from simtree.pairs._sampling import PairSampler
 
@@ -38,6 +38,18 @@ def test_a_forest_goes_by_what_there_is_to_learn_from():
     assert not presets.forest_preset(many, representation=WithinClassWhitening()).oob_score
     assert [presets.forest_preset(pairs).min_pairs_split for pairs in (few, many)] == [2, 100]
     assert presets.forest_preset(many, min_pairs_split=7).min_pairs_split == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", presets.CANDIDATES)
+def test_every_candidate_is_fitted_scores_new_samples_and_can_be_saved(name, tmp_path):
+    y = labels(8, 10)
+    X = np.random.default_rng(0).normal(size=(8, 3))[y] + 0.3 * np.random.default_rng(1).normal(size=(80, 3))
+    tiny = presets.Size(n_trees=3, n_pairs=500, n_landmarks=10, n_extra_trees=20, n_rounds=3, n_updates=20)
+    model = presets.CANDIDATES[name].make(tiny).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.6
+    model.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(load(tmp_path / "m.simtree").pairwise_score(X), model.pairwise_score(X))
 
 
 def test_a_readable_tree_has_one_condition_per_split_and_few_cells():

@@ -17,7 +17,8 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
 
     A Pipeline has no `pair_score`, and cannot be evaluated or saved to a model file; the returned model can. It is fitted if
     the Pipeline is, and then scores pairs as the last step of the Pipeline scores transformed samples. It can be saved if the
-    steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or PCA.
+    steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
+    Normalizer or PCA.
 
     Parameters
     ----------

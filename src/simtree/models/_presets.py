@@ -15,16 +15,28 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from simtree.models._base import Similarity
+from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
 from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._open_set import is_open_set
+from simtree.models._posterior import PosteriorSimilarity
 from simtree.models._tree import SimilarityTree
 from simtree.models._voting import VotingSimilarity
 from simtree.pairs._sampling import PairSampler
-from simtree.representation import ForestPosterior, KernelDiscriminant, MarginalQuantiles, WithinClassWhitening
+from simtree.representation import (
+    BoostingPosterior,
+    ForestPosterior,
+    KernelDiscriminant,
+    LogisticPosterior,
+    MarginalQuantiles,
+    MeanPosterior,
+    NetworkPosterior,
+    WithinClassWhitening,
+)
 
 F = ["abs_diff", "sum"]
 PAIRWISE = ["dot", "cosine", "euclidean", "manhattan"]
@@ -113,10 +125,14 @@ class Size:
     n_pairs: int
     n_landmarks: int
     n_extra_trees: int
+    n_rounds: int = 50
+    n_updates: int = 2_000
 
 
 SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
-LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200)
+LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200, n_rounds=150, n_updates=10_000)
+# A posterior keeps one column per class up to this number of classes; with more, classes are merged.
+MAX_POSTERIOR_CLASSES = 10_000
 
 
 def _forest(size: Size, **parameters: Any) -> SimilarityForest:
@@ -168,6 +184,70 @@ def seeded(candidate: Similarity, seed: int, n_jobs: int | None) -> Similarity:
     return found
 
 
+def _standardised_distance(size: Size) -> Similarity:
+    return DistanceSimilarity(metric="manhattan", representation=StandardScaler())
+
+
+def _standardised_landmarks(size: Size) -> Similarity:
+    return _on_all(size, make_pipeline(StandardScaler(), KernelDiscriminant(n_landmarks=size.n_landmarks)))
+
+
+# Directions in which classes do not differ are dropped and the others are whitened and weighted: discriminant analysis.
+
+
+def _whitened_cosine(size: Size) -> Similarity:
+    return DistanceSimilarity(representation=make_pipeline(StandardScaler(), WithinClassWhitening()))
+
+
+def _discriminant_cosine(size: Size) -> Similarity:
+    return DistanceSimilarity(representation=make_pipeline(StandardScaler(), WithinClassWhitening(emphasis=0.5)))
+
+
+def _whitened_quantile_cosine(size: Size) -> Similarity:
+    quantiles = MarginalQuantiles(output="normal")
+    return DistanceSimilarity(representation=make_pipeline(quantiles, WithinClassWhitening(emphasis=0.25)))
+
+
+def _normalised_gaussian(size: Size) -> Similarity:
+    # Samples of length one: two that point the same way are alike, however far out they are.
+    return GaussianSimilarity(representation=make_pipeline(StandardScaler(), WithinClassWhitening(), Normalizer()))
+
+
+def _cohort_cosine(size: Size) -> Similarity:
+    return CohortNormalization(DistanceSimilarity(metric="cosine"))
+
+
+def _cohort_forest(size: Size) -> Similarity:
+    return CohortNormalization(_forest(size, coordinates=F, same_weighting="identities"))
+
+
+def _extra_trees(size: Size) -> Any:
+    return ForestPosterior(n_estimators=size.n_extra_trees, max_classes=MAX_POSTERIOR_CLASSES)
+
+
+def _boosted(size: Size) -> Any:
+    return BoostingPosterior(max_iter=size.n_rounds)
+
+
+def _network(size: Size) -> Any:
+    return make_pipeline(StandardScaler(), NetworkPosterior(n_updates=size.n_updates))
+
+
+def _kernel(size: Size) -> Any:
+    kernel = KernelDiscriminant(n_landmarks=size.n_landmarks, max_classes=MAX_POSTERIOR_CLASSES)
+    return make_pipeline(StandardScaler(), kernel, LogisticPosterior(C=10.0))
+
+
+def _mean_posterior(size: Size) -> Any:
+    makers = {"trees": _extra_trees, "boosting": _boosted, "network": _network, "kernel": _kernel}
+    return MeanPosterior([(name, make(size)) for name, make in makers.items()])
+
+
+def _posterior_ratio(make: Callable[[Size], Any]) -> Callable[[Size], Similarity]:
+    """Return a maker of the likelihood ratio of a posterior."""
+    return lambda size: PosteriorSimilarity(make(size))
+
+
 class Candidate(NamedTuple):
     """A model that `AutoSimilarity` tries, at any size.
 
@@ -182,11 +262,26 @@ class Candidate(NamedTuple):
 CANDIDATES: Mapping[str, Candidate] = {
     "euclidean": Candidate(lambda size: DistanceSimilarity(metric="euclidean"), closed_set=False),
     "cosine": Candidate(lambda size: DistanceSimilarity(metric="cosine"), closed_set=False),
+    "manhattan of standardised features": Candidate(_standardised_distance, closed_set=False),
+    "cosine of whitened features": Candidate(_whitened_cosine, closed_set=False),
+    "cosine of discriminants": Candidate(_discriminant_cosine, closed_set=False),
+    "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine, closed_set=False),
+    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False),
+    # The scale of features does not matter, so that they need not be standardised.
+    "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity(), closed_set=False),
+    "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian, closed_set=False),
     "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
     "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False),
     "forest along discriminant directions": Candidate(_oblique, closed_set=False),
+    "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False),
     "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
     "ensemble of a likelihood ratio and two forests": Candidate(_ensemble, closed_set=False),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
     "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
+    "forest on kernel discriminants of standardised features": Candidate(_standardised_landmarks, closed_set=True),
+    "posteriors of extra trees": Candidate(_posterior_ratio(_extra_trees), closed_set=True),
+    "posteriors of boosted trees": Candidate(_posterior_ratio(_boosted), closed_set=True),
+    "posteriors of networks": Candidate(_posterior_ratio(_network), closed_set=True),
+    "posteriors of a kernel classifier": Candidate(_posterior_ratio(_kernel), closed_set=True),
+    "mean of posteriors": Candidate(_posterior_ratio(_mean_posterior), closed_set=True),
 }

@@ -1,4 +1,4 @@
-"""scikit-learn's scalers and PCA as data: what a model file holds of them."""
+"""scikit-learn's scalers, Normalizer and PCA as data: what a model file holds of them."""
 
 from __future__ import annotations
 
@@ -79,4 +79,6 @@ def _read_pca(pca: Any, fields: Fields) -> int:
 
 for _name, _arrays in SCALERS.items():
     adapt(_name, External("sklearn.preprocessing", _scaler_state(_arrays), _read_scaler(_arrays)))
+# It divides each sample by its length, and learns nothing.
+adapt("Normalizer", External("sklearn.preprocessing", lambda fitted: {}, lambda scaler, fields: int(scaler.n_features_in_)))
 adapt("PCA", External("sklearn.decomposition", _pca_state, _read_pca))
