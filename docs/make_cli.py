@@ -155,7 +155,7 @@ def _option(parameter: Any) -> str:
     if is_option:
         flag = getattr(parameter, "is_flag", False)
         takes = "" if flag else f" {parameter.metavar}"
-        name = f"{', '.join(parameter.opts)}{takes}"
+        name = "/".join([", ".join(parameter.opts), *parameter.secondary_opts]) + takes
     default = parameter.default
     hidden = parameter.required or default is None or default is False
     shown = "" if hidden else f"`{getattr(default, 'value', default)}`"

@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import simtree
@@ -22,6 +23,7 @@ from simtree.cli import _trial as trial
 from simtree.cli._app import app
 from simtree.evaluation import read_scores, threshold_for_scores
 from simtree.models import _presets as presets
+from simtree.models import _timing as timing
 from simtree.models._presets import forest_preset
 from simtree.pairs._sampling import PairSampler
 
@@ -127,39 +129,8 @@ def test_fit_from_arrays(folder, tmp_path):
 def test_a_short_trial_is_made_twice(folder, monkeypatch, readings, seconds):
     data, clock = pd.read_csv(folder / "train.csv"), iter(readings)
     learner = forest_preset(PairSampler(data["person"]), n_trees=8, random_state=0, n_jobs=1)
-    monkeypatch.setattr(trial.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock))
     assert trial.expected_seconds(learner, data[NAMES], data["person"].to_numpy(), None) == pytest.approx(8 * seconds)
-
-
-def test_the_expected_time_of_a_search_is_that_of_its_candidates(folder, monkeypatch):
-    """On a clock that ticks with the work: a fit takes a second per tree and thousand pairs, and three more in any case."""
-    data, clock = pd.read_csv(folder / "train.csv"), [0.0]
-
-    class Slow(simtree.SimilarityForest):
-        def fit(self, X, y, never_pair=None):
-            super().fit(X, y, never_pair=never_pair)
-            clock[0] += 3.0 + self.n_estimators * self.n_pairs / 1000
-            return self
-
-    def make(size):
-        return Slow(n_estimators=size.n_trees, n_pairs=size.n_pairs, max_depth=1)
-
-    monkeypatch.setattr(trial.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(presets, "CANDIDATES", {"open": (make, False), "again": (make, False), "closed": (make, True)})
-    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=5, n_pairs=1_000, n_landmarks=20, n_extra_trees=30))
-    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=7, n_pairs=2_000, n_landmarks=20, n_extra_trees=30))
-    monkeypatch.setattr(trial, "FEW_PAIRS", 100)
-    monkeypatch.setattr(trial, "TRIAL_PAIRS", 500)
-    y = data["person"].to_numpy()
-    found = {
-        open_set: trial.expected_seconds(simtree.AutoSimilarity(open_set=open_set, n_jobs=1), data[NAMES], y, None)
-        for open_set in (True, False)
-    }
-    # In a fold there are fewer than 500 same pairs, so that fewer than 1,000 are drawn.
-    in_fold = trial._n_drawn(1_000, PairSampler(np.repeat(np.arange(13), 8)))
-    last = 3 + 7 * trial._n_drawn(2_000, PairSampler(y)) / 1000
-    assert found[True] == pytest.approx(2 * 3 * (3 + 5 * in_fold / 1000) + last, rel=0.1)
-    assert found[False] > 1.4 * found[True] - last
 
 
 def test_rows_that_never_pair(folder, tmp_path):
@@ -172,19 +143,48 @@ def test_rows_that_never_pair(folder, tmp_path):
     assert simtree.load(tmp_path / "m.simtree").tree_.cells.n_same[0] == 20 * 16
 
 
-def test_auto_says_what_it_chose(folder, tmp_path, monkeypatch):
-    tiny = presets.Size(n_trees=2, n_pairs=2_000, n_landmarks=20, n_extra_trees=30)
-    monkeypatch.setattr(presets, "SMALL", tiny)
-    monkeypatch.setattr(presets, "LARGE", tiny)
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Three candidates, so small that a search takes a second."""
+    made = {
+        "euclidean": lambda size: simtree.DistanceSimilarity(metric="euclidean"),
+        "gaussian": lambda size: simtree.GaussianSimilarity(),
+        "tree": lambda size: simtree.SimilarityTree(max_depth=3, n_pairs=1_000),
+    }
+    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.Candidate(make, False) for name, make in made.items()})
+    return list(made)
+
+
+def test_auto_says_what_it_compared_and_chose(folder, tmp_path, few_candidates):
     done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", "-o", tmp_path / "m.simtree")
     assert "cross-validated on values of person left out" in done.stdout
-    assert simtree.load(tmp_path / "m.simtree").open_set_  # what is chosen must hold for other people
-    chosen = simtree.load(tmp_path / "m.simtree").best_name_
-    assert chosen in done.stdout
-    assert chosen in run("show", tmp_path / "m.simtree").stdout
+    learned = simtree.load(tmp_path / "m.simtree")
+    assert learned.open_set_  # what is chosen must hold for other people
+    shown = run("show", tmp_path / "m.simtree").stdout
+    figure = "{:.3f} [{:.3f}, {:.3f}]".format(*learned.performance_["tpr"])
+    for text in (done.stdout, shown):
+        assert learned.best_name_ in text
+        assert all(name in text for name in few_candidates)
+        assert figure in text
     assert "AUC" in run("evaluate", tmp_path / "m.simtree", folder / "test.csv", *LABEL).stdout
     run("calibrate", tmp_path / "m.simtree", folder / "tune.csv", *LABEL, "--max-fpr", 0.2)
     assert simtree.load(tmp_path / "m.simtree").threshold_report_.max_fpr == 0.2
+
+
+@pytest.mark.parametrize(("option", "open_set"), [("--open-set", True), ("--closed-set", False), (None, True)])
+def test_whether_new_identities_come_can_be_said(folder, tmp_path, few_candidates, option, open_set):
+    out = tmp_path / "m.simtree"
+    given = [] if option is None else [option]
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "auto", *given, "-o", out)
+    assert simtree.load(out).open_set_ is open_set
+    assert ("give --open-set if the model will meet other identities, or --closed-set if" in done.stderr) is (option is None)
+    run("fit", folder / "train.csv", *FIT, *given, "-o", out)
+    assert simtree.load(out).bag == ("classes" if open_set else "samples")
+
+
+def test_whether_new_identities_come_does_not_matter_for_a_tree(folder, tmp_path):
+    done = run("fit", folder / "train.csv", *COLUMNS, "--model", "tree", "--open-set", "-o", tmp_path / "m.simtree", code=1)
+    assert "--open-set and --closed-set are for a forest or auto; leave them out with --model tree." in done.stderr
 
 
 @pytest.mark.parametrize(("n", "samples"), [(2, 2), (3, 4), (9, 2), (12, 2)])
@@ -884,8 +884,8 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
     data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
     members = [("plain", simtree.DistanceSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
     vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
-    monkeypatch.setattr(presets, "CANDIDATES", {"vote": (lambda size: vote, False)})
-    for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, random_state=0)):
+    monkeypatch.setattr(presets, "CANDIDATES", {"vote": presets.Candidate(lambda size: clone(vote), False)})
+    for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, open_set=True, random_state=0)):
         model.fit(data[NAMES], data["person"]).save(file)
         assert "[1.0, 2.0]" in run("show", file).stdout
         shown = json.loads(run("show", file, "--json").stdout)

@@ -85,7 +85,7 @@ def fit(
             "--model",
             metavar="forest/tree/auto",
             help="A forest, accurate as it is; one tree, which can be read but is less accurate; or auto, which compares "
-            "forests on several representations, a likelihood ratio, an ensemble and distances, and takes longer.",
+            "forests on several representations, likelihood ratios and distances, stacks the best, and takes longer.",
         ),
     ] = Kind.forest,
     trees: Annotated[

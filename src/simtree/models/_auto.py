@@ -344,7 +344,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             list(other.repeat(0, np.random.default_rng(data.entropy)))
         except ValueError:  # the set cannot be divided in this way
             return None
-        return other.chooser(self.fpr_).value(members) if set(other.scores) == set(members) else None
+        found = other.chooser(self.fpr_)
+        return found.value(members) if set(found.names) == set(members) and found.fpr == self.fpr_ else None
 
     def _check_parameters(self) -> None:
         check_real("target_fpr", self.target_fpr, 0.0, 1.0, open_low=True)

@@ -21,6 +21,7 @@ from simtree.pairs._sources import PairSource
 MAX_REPEATS = 3
 # Members that a stack usually has, to estimate the time of the last fits.
 USUAL_MEMBERS = 3
+NO_TIME = "no time is left"
 
 
 class Comparison:
@@ -72,6 +73,7 @@ class Comparison:
         self.skipped: dict[str, str] = {}
         self.n_known = len(samples)
         self._chooser: Chooser | None = None
+        self._longest_trial = 0.0
 
     def repeat(self, number: int, rng: np.random.Generator) -> Iterator[str]:
         """Make another partition into folds, and score its held-out pairs by each candidate; yield its name when it is done.
@@ -90,9 +92,11 @@ class Comparison:
             if number or self._allows(name, held_out):
                 start = time.perf_counter()
                 found = self._try(name, held_out)
-                if found is not None:
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+                if found is None:
+                    self.scores.pop(name, None)
+                else:
                     self.scores.setdefault(name, []).extend(found)
-                    self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
             yield name
         self.folds += folds
         if not self.scores:
@@ -139,6 +143,8 @@ class Comparison:
         for name, (make, _) in self.candidates.items():
             with contextlib.suppress(ValueError):  # one that cannot be fitted is skipped
                 self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs)
+        if not self.costs:
+            return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
         last = float(np.mean([self.last_fit(name) for name in self.costs]))
         return 0.5 * (1 + self.max_repeats) * once + USUAL_MEMBERS * last
@@ -172,25 +178,25 @@ class Comparison:
         """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
         if not self.budget.is_limited:
             return True
-        if self.scores and not self.budget.allows(max(self.seconds.values())):
-            self.skipped[name] = "no time is left"
-            return False
-        fold = held_out[0]
-        make, _ = self.candidates[name]
         if not self.scores:
             return True
+        if not self.budget.allows(self._longest_trial):
+            self.skipped[name] = NO_TIME
+            return False
+        fold, start = held_out[0], time.perf_counter()
         try:
-            self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs)
+            self.costs[name] = measure_cost(self.candidates[name][0], fold.samples, fold.known, self.n_jobs)
         except ValueError as error:
             self.skipped[name] = str(error)
             return False
+        self._longest_trial = max(self._longest_trial, time.perf_counter() - start)
         if self.budget.allows(len(held_out) * self.costs[name].of_fold(fold.known) + self.last_fit(name)):
             return True
-        self.skipped[name] = "no time is left"
+        self.skipped[name] = NO_TIME
         return False
 
     def _allows_repeat(self, n_folds: int) -> bool:
         """Return whether there are folds, and time for all candidates again and for the last fits."""
-        again = sum(self.seconds.values()) / max(self.n_repeats, 1)
+        again = sum(self.seconds.values()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
