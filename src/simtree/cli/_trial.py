@@ -21,7 +21,8 @@ FIRST_PAIRS = 2_000
 def expected_seconds(learner: Any, X: Any, y: NDArray[Any], apart: NDArray[Any] | None) -> float:
     """Return how many seconds ``learner.fit(X, y, never_pair=apart)`` will take."""
     if isinstance(learner, AutoSimilarity):
-        return float(clone(learner)._expected_seconds(X, y, apart))
+        copy: AutoSimilarity = clone(learner)
+        return copy._expected_seconds(X, y, apart)
     if isinstance(learner, SimilarityTree):
         trial = first = clone(learner).set_params(n_pairs=FIRST_PAIRS)
         times = min(learner.n_pairs or np.inf, PairSampler(y, never_pair=apart).n_pairs) / FIRST_PAIRS

@@ -191,7 +191,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             data = _Data(samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
             comparison = self._compare(data, budget)
-            chooser = comparison.chooser(self.target_fpr)
+            chooser = comparison.chooser()
             members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
             self._set_results(chooser, comparison, members)
             represented = self._fit_representation(samples, source)
@@ -209,7 +209,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         samples, source = check_training(self, X, y, None, never_pair)
         self.open_set_ = self._is_open(source)
         data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
-        comparison = self._comparison(data, self._candidates(source), Budget(None), self.open_set_)
+        comparison = self._comparison(data, self._candidates(source), Budget(None), self.open_set_, self.target_fpr)
         return comparison.expected_seconds(np.random.default_rng(0))
 
     def _is_open(self, source: PairSource) -> bool:
@@ -221,14 +221,14 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _compare(self, data: _Data, budget: Budget) -> Comparison:
         """Score held-out pairs by the candidates, in as many partitions into folds as the ranking needs."""
         candidates = self._candidates(data.source)
-        comparison = self._comparison(data, candidates, budget, self.open_set_)
+        comparison = self._comparison(data, candidates, budget, self.open_set_, self.target_fpr)
         rng = np.random.default_rng(data.entropy)
 
         def steps() -> Any:
             for repeat in range(comparison.max_repeats):
                 before = comparison.n_repeats
                 yield from comparison.repeat(repeat, rng)
-                if comparison.n_repeats == before or comparison.chooser(self.target_fpr).is_stable():
+                if comparison.n_repeats == before or comparison.chooser().is_stable():
                     return
 
         n_steps = len(candidates) * comparison.max_repeats
@@ -240,7 +240,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         closed = source.labels is not None and not self.open_set_
         return {name: entry for name, entry in presets.CANDIDATES.items() if closed or not entry[1]}
 
-    def _comparison(self, data: _Data, candidates: dict[str, presets.Candidate], budget: Budget, open_set: bool) -> Comparison:
+    def _comparison(
+        self, data: _Data, candidates: dict[str, presets.Candidate], budget: Budget, open_set: bool, target: float
+    ) -> Comparison:
         """Return the comparison of candidates on a subsample, for an open or a closed set."""
         rng = np.random.default_rng(data.entropy)
         samples, source = data.samples, data.source
@@ -251,17 +253,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             rows = some_rows(source, units, rng)
             samples, source = samples[rows], restricted(source, rows)
             units = np.unique(units[rows], return_inverse=True)[1]
-        return Comparison(
-            samples,
-            source,
-            units,
-            self.representation,
-            candidates,
-            budget,
-            n_all=len(data.samples),
-            seed=int(data.entropy[0]),
-            n_jobs=self.n_jobs,
-        )
+        settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
+        return Comparison(samples, source, units, self.representation, candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
         """Return the members if there is time to fit them, otherwise the best candidate for which there is."""
@@ -284,26 +277,27 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
 
     def _set_results(self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> None:
         """Set the table of candidates, and the figures of what was chosen."""
-        folds = chooser.all_folds
+        folds, first = chooser.all_folds, comparison.chooser(1)
         shares = chooser.shares(members, folds, chooser.fusion(members, folds)) if len(members) > 1 else np.ones(1)
-        weights = dict.fromkeys(chooser.names, 0.0) | dict(zip(members, shares.tolist(), strict=True))
-        order = sorted(chooser.ranking(folds), key=lambda name: -weights[name])
-        values = np.array([chooser.criteria[name] for name in order])
+        weights = dict.fromkeys(first.names, 0.0) | dict(zip(members, shares.tolist(), strict=True))
+        criteria, rocs = first.criteria | chooser.criteria, first.rocs | chooser.rocs
+        order = sorted(weights, key=lambda name: (-weights[name], -float(np.mean(criteria[name]))))
         self.fpr_ = chooser.fpr
         self.results_ = {
             "name": np.array(order),
             "weight": np.array([weights[name] for name in order]),
-            "criterion": values.mean(axis=1),
-            "criterion_error": _standard_errors(values),
-            "tpr": np.array([mean_tpr(chooser.rocs[name], self.fpr_) for name in order]),
-            "auc": np.array([np.mean([roc.auc() for roc in chooser.rocs[name]]) for name in order]),
+            "criterion": np.array([np.mean(criteria[name]) for name in order]),
+            "criterion_error": np.array([_standard_error(criteria[name]) for name in order]),
+            "tpr": np.array([mean_tpr(rocs[name], self.fpr_) for name in order]),
+            "auc": np.array([np.mean([roc.auc() for roc in rocs[name]]) for name in order]),
             "seconds": np.array([comparison.seconds[name] for name in order]),
         }
         self.skipped_ = dict(comparison.skipped)
         self.n_repeats_ = comparison.n_repeats
         self.best_name_ = members[0] if len(members) == 1 else f"stack of {len(members)} similarities"
-        nested = chooser.nested_scores()
-        self.performance_ = {} if nested is None else judge(nested, chooser.folds, comparison.units, self.fpr_, CONFIDENCE)
+        # Of the first partition alone: later ones have only those candidates that did well in it.
+        nested = first.nested_scores()
+        self.performance_ = {} if nested is None else judge(nested, first.folds, comparison.units, self.fpr_, CONFIDENCE)
 
     def _warn_of_rate(self, comparison: Comparison) -> None:
         if self.fpr_ > self.target_fpr:
@@ -319,15 +313,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         """Warn if it was not said whether the set is open, with the figures of both cases where they can be measured."""
         if self.open_set != "auto" or data.source.labels is None:
             return
-        figures = ""
-        if not comparison.budget.is_limited:
-            taken, other = chooser.value(members), self._other_figure(data, comparison, members)
-            unseen, known = (taken, other) if self.open_set_ else (other, taken)
-            if unseen is not None and known is not None:
-                figures = (
-                    f" (mean TPR around FPR {self.fpr_:.2g}: {unseen:.2f} on identities left out of training, {known:.2f} on "
-                    "other samples of known identities)"
-                )
+        figures = "" if comparison.budget.is_limited else self._both_figures(data, chooser, comparison, members)
         kind = "an open" if self.open_set_ else "a closed"
         warnings.warn(
             f"open_set='auto' takes the {_n_labels(data.source)} labels for {kind} set{figures}; set open_set=True if the "
@@ -336,16 +322,25 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             stacklevel=4,
         )
 
-    def _other_figure(self, data: _Data, comparison: Comparison, members: tuple[str, ...]) -> float | None:
-        """Return the criterion of what was chosen for an open set if the set is taken for a closed one, or the reverse."""
+    def _both_figures(self, data: _Data, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> str:
+        """Return what was chosen in figures, for an open and for a closed set, if both can be measured."""
         chosen = {name: comparison.candidates[name] for name in members}
-        other = self._comparison(data, chosen, comparison.budget, not self.open_set_)
+        other = self._comparison(data, chosen, comparison.budget, not self.open_set_, self.fpr_)
         try:
             list(other.repeat(0, np.random.default_rng(data.entropy)))
         except ValueError:  # the set cannot be divided in this way
-            return None
-        found = other.chooser(self.fpr_)
-        return found.value(members) if set(found.names) == set(members) and found.fpr == self.fpr_ else None
+            return ""
+        if set(other.scores) != set(members):
+            return ""
+        of_other = other.chooser()
+        figures = Chooser(chooser.folds, of_other.fpr).value(members), of_other.value(members)
+        unseen, known = figures if self.open_set_ else figures[::-1]
+        if unseen is None or known is None:
+            return ""
+        return (
+            f" (mean TPR around FPR {of_other.fpr:.2g}: {unseen:.2f} on identities left out of training, {known:.2f} on other "
+            "samples of known identities)"
+        )
 
     def _check_parameters(self) -> None:
         check_real("target_fpr", self.target_fpr, 0.0, 1.0, open_low=True)
@@ -435,7 +430,6 @@ def _n_labels(source: PairSource) -> int:
     return int(source.labels.max()) + 1
 
 
-def _standard_errors(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard errors of the means of rows; NaN if there is one column."""
-    n = values.shape[1]
-    return values.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(values), np.nan)
+def _standard_error(values: NDArray[np.float64]) -> float:
+    """Return the standard error of a mean; NaN of one value."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

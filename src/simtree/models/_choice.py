@@ -28,8 +28,9 @@ MIN_SHARE = 0.02
 TOLERANCE = 0.002
 # Numbers of same and of different pairs of a fold that maps, and weights, are fitted on; more hardly change them.
 FOR_MAPS, FOR_WEIGHTS = (40_000, 120_000), (6_000, 18_000)
-# Share of same pairs that weights are fitted for.
-PRIOR = 0.01
+# Share of same pairs that weights are fitted for, per false positive rate: where the ROC curve has a slope of 1 / (10 rate),
+# a decision for this prior has about this rate.
+PRIOR_PER_RATE, MAX_PRIOR = 10.0, 0.5
 # The ranking is stable if the best candidate leads by this many standard errors, or if one is this small.
 MIN_LEAD, SMALL_ERROR = 2.0, 0.005
 
@@ -69,6 +70,7 @@ class Chooser:
     def __init__(self, folds: Sequence[HeldOutScores], fpr: float) -> None:
         self.folds = folds
         self.fpr = fpr
+        self.prior = min(PRIOR_PER_RATE * fpr, MAX_PRIOR)
         self.names = list(folds[0].scores)
         self.rocs = {name: [roc_curve(fold.scores[name], fold.pairs.same) for fold in folds] for name in self.names}
         self.criteria = {name: np.array([criterion(roc, fpr) for roc in self.rocs[name]]) for name in self.names}
@@ -86,12 +88,21 @@ class Chooser:
 
     def is_stable(self) -> bool:
         """Return whether more folds would hardly change which candidate is the best."""
+        return all(error <= SMALL_ERROR or lead >= MIN_LEAD * error for lead, error in self._leads())
+
+    def contenders(self) -> list[str]:
+        """Return the candidates that more folds may show to be the best, and those that are chosen now."""
+        chosen = self.members(self.all_folds)
         ranking = self.ranking(self.all_folds)
-        if len(ranking) < 2 or len(self.folds) < 2:
-            return len(ranking) < 2
-        lead = self.criteria[ranking[0]] - self.criteria[ranking[1]]
-        error = float(np.std(lead, ddof=1)) / np.sqrt(len(lead))
-        return bool(error <= SMALL_ERROR or np.mean(lead) >= MIN_LEAD * error)
+        near = [name for name, (lead, error) in zip(ranking[1:], self._leads(), strict=True) if lead < MIN_LEAD * error]
+        return [name for name in self.names if name in (*chosen, ranking[0], *near)]
+
+    def _leads(self) -> list[tuple[float, float]]:
+        """Return how far the best candidate is ahead of each other one, from the second best on, and the standard error."""
+        best, *others = self.ranking(self.all_folds)
+        leads = [self.criteria[best] - self.criteria[name] for name in others]
+        n = len(self.folds)
+        return [(float(np.mean(lead)), float(np.std(lead, ddof=1)) / np.sqrt(n) if n > 1 else np.inf) for lead in leads]
 
     def members(self, folds: Folds) -> tuple[str, ...]:
         """Return the members chosen on these folds: the best candidate, or several whose fusion is better than it.
@@ -132,7 +143,7 @@ class Chooser:
         """Return the fusion of members fitted on these folds."""
         maps = tuple(self._map(name, folds) for name in members)
         ratios = np.column_stack([self._ratios(name, folds) for name in members])
-        return Fusion(maps, *fit_weights(ratios, self._same(folds, FOR_WEIGHTS), PRIOR))
+        return Fusion(maps, *fit_weights(ratios, self._same(folds, FOR_WEIGHTS), self.prior))
 
     def shares(self, members: Sequence[str], folds: Folds, fusion: Fusion) -> FloatArray:
         """Return the share of each member in the fused score: its weight times the spread of its ratios."""

@@ -39,6 +39,8 @@ class Comparison:
         Representation that is fitted inside each fold.
     candidates : mapping of str to Candidate
         What is compared.
+    target : float
+        False positive rate to compare at.
     budget : Budget
         Seconds that may be taken.
     n_all : int
@@ -56,6 +58,7 @@ class Comparison:
         units: Units,
         representation: Any,
         candidates: dict[str, presets.Candidate],
+        target: float,
         budget: Budget,
         n_all: int,
         seed: int,
@@ -63,7 +66,7 @@ class Comparison:
     ) -> None:
         self.samples, self.source, self.units = samples, source, units
         self.representation = representation
-        self.candidates = candidates
+        self.candidates, self.target = candidates, target
         self.budget, self.n_all = budget, n_all
         self.seed, self.n_jobs = seed, n_jobs
         self.folds: list[Fold] = []
@@ -72,14 +75,14 @@ class Comparison:
         self.costs: dict[str, Cost] = {}
         self.skipped: dict[str, str] = {}
         self.n_known = len(samples)
-        self._chooser: Chooser | None = None
+        self._choosers: dict[int, Chooser] = {}
         self._longest_trial = 0.0
 
     def repeat(self, number: int, rng: np.random.Generator) -> Iterator[str]:
         """Make another partition into folds, and score its held-out pairs by each candidate; yield its name when it is done.
 
-        Candidates that fail in the first partition, or for which there is no time, are skipped; so is a later partition that
-        the budget does not allow.
+        Candidates that cannot be fitted, or for which there is no time, are skipped. A later partition is for those only that
+        may still turn out to be the best, and skipped as a whole if the budget does not allow it.
         """
         folds = make_folds(self.source, self.units, number, rng)
         if number and not self._allows_repeat(len(folds)):
@@ -88,7 +91,7 @@ class Comparison:
             raise ValueError(self._no_folds())
         held_out = [HeldOut(self.samples, self.source, fold, self.representation) for fold in folds]
         self.n_known = max(len(fold.samples) for fold in held_out)
-        for name in list(self.scores) if number else list(self.candidates):
+        for name in self.chooser().contenders() if number else list(self.candidates):
             if number or self._allows(name, held_out):
                 start = time.perf_counter()
                 found = self._try(name, held_out)
@@ -103,21 +106,27 @@ class Comparison:
             name, reason = next(iter(self.skipped.items()))
             raise ValueError(f"no candidate can be fitted on a fold of these data; {name}: {reason}")
 
-    def chooser(self, target: float) -> Chooser:
-        """Return what chooses by the scores so far, at a false positive rate near the target that can be measured."""
-        if self._chooser is not None and len(self._chooser.folds) == len(self.folds):
-            return self._chooser
-        folds = [
-            HeldOutScores(fold.repeat, fold.pairs, {name: found[k] for name, found in self.scores.items()})
-            for k, fold in enumerate(self.folds)
-        ]
-        self._chooser = Chooser(folds, measurable_rate(target, self.n_different))
-        return self._chooser
+    def chooser(self, n_repeats: int | None = None) -> Chooser:
+        """Return what chooses among the candidates that were scored in all partitions, or in so many of them."""
+        n_folds = sum(n_repeats is None or fold.repeat < n_repeats for fold in self.folds)
+        if n_folds not in self._choosers:
+            complete = {name: found for name, found in self.scores.items() if len(found) >= n_folds}
+            folds = [
+                HeldOutScores(fold.repeat, fold.pairs, {name: found[k] for name, found in complete.items()})
+                for k, fold in enumerate(self.folds[:n_folds])
+            ]
+            self._choosers[n_folds] = Chooser(folds, self.fpr)
+        return self._choosers[n_folds]
+
+    @property
+    def fpr(self) -> float:
+        """False positive rate near the target that the folds of the first partition can measure."""
+        return measurable_rate(self.target, self.n_different)
 
     @property
     def n_different(self) -> int:
-        """Number of different pairs of the smallest fold."""
-        return min((len(fold.pairs) - fold.pairs.n_same for fold in self.folds), default=0)
+        """Number of different pairs of the smallest fold of the first partition."""
+        return min(len(fold.pairs) - fold.pairs.n_same for fold in self.folds if fold.repeat == 0)
 
     @property
     def n_repeats(self) -> int:

@@ -26,6 +26,9 @@ from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
 from simtree.trees._explanation import Explanation
 
+# False positive rate that weights are fitted for, if there are enough pairs to measure it.
+TARGET = 1e-3
+
 
 def _explains(stack: StackedSimilarity) -> bool:
     silent = [
@@ -155,7 +158,7 @@ class StackedSimilarity(Ensemble):
             scores = [{name: fold.score(clone(member)) for name, member in self.estimators} for fold in folds]
             held_out = [HeldOutScores(0, fold.fold.pairs, part) for fold, part in zip(folds, scores, strict=True)]
             n_different = min(len(fold.pairs) - fold.pairs.n_same for fold in held_out)
-            self._set_weights(Chooser(held_out, measurable_rate(0.0, n_different)))
+            self._set_weights(Chooser(held_out, measurable_rate(TARGET, n_different)))
             index = source.sample(2, rng)  # all pairs, if they are given
             self._fit_members(samples, source, index, X, y, pairs, never_pair)
         return self

@@ -128,7 +128,7 @@ def _growth(make: Callable[[Size], Any]) -> float:
     """Return how much larger a representation is at the large size: the largest ratio of its numeric parameters."""
     small, large = make(presets.SMALL).get_params(), make(presets.LARGE).get_params()
     ratios = [
-        large[name] / value
+        float(large[name] / value)
         for name, value in small.items()
         if "representation" in name and type(value) in (int, float) and type(large[name]) in (int, float) and value > 0
     ]
