@@ -1,11 +1,11 @@
-"""TPR at low false positive rates as boosting rounds grow: fixed pairs, new pairs, and hard pairs (``focus_fpr``).
+"""TPR at low false positive rates as boosting rounds grow: fixed pairs, new pairs, subsamples, and hard pairs (``focus_fpr``).
 
     SIMTREE_DATA=folder python benchmarks/bench_boosting_rounds.py [--tiny] [--rounds 100 300 1000 2000] [--pairs 100000]
-        [--folds 3] [--data keystroke letter] [--out results]
+        [--folds 3] [--data keystroke letter mnist] [--models ...] [--out results]
 
 Keystroke data: the 30 training people of split 0 of the accuracy benchmark, in three folds of people. Letters: the training
-side of its split 0, in three folds of samples. All models see the features f. The last row has the rounds that early stopping
-chooses on held-out people or samples of the training side.
+side of its split 0, in three folds of samples. MNIST: the last 10,000 training images are the test images. All models see the
+features f. The last row has the rounds that early stopping chooses on held-out people or samples of the training side.
 """
 
 from __future__ import annotations
@@ -20,10 +20,22 @@ from pathlib import Path
 
 import numpy as np
 
-from accuracy.data import N_CHOICES, Pairs, Split, make_samples, read_keystroke, read_uci, split_identities, split_samples
+from accuracy.data import (
+    N_CHOICES,
+    Pairs,
+    Split,
+    digits,
+    make_digits,
+    make_samples,
+    read_keystroke,
+    read_uci,
+    split_identities,
+    split_samples,
+)
 from measure import N_JOBS
 from simtree import SimilarityBoosting
 from simtree._utils.files import write_atomically
+from simtree._utils.validation import count
 from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
 
@@ -31,6 +43,7 @@ FPR = (1e-1, 1e-2, 1e-3, 1e-4)
 MODELS = {
     "fixed pairs": {"refresh": None},
     "new pairs": {},
+    "ten times the pairs for ten times as long, a tenth per tree": {"refresh": 100, "subsample": 0.1},
     "new pairs, focus_fpr=0.1": {"focus_fpr": 0.1},
     "new pairs, focus_fpr=0.01": {"focus_fpr": 0.01},
 }
@@ -49,10 +62,24 @@ def by_rounds(model: SimilarityBoosting, split: Split, rounds: list[int]) -> lis
 
 
 def boosting(rounds: int, n_pairs: int, *, early_stopping: bool = False, **parameters: object) -> SimilarityBoosting:
-    """Return the model that is compared."""
+    """Return the model that is compared; with a subsample, each tree is grown on so many pairs."""
+    n_drawn = round(n_pairs / float(parameters.get("subsample", 1.0)))
     return SimilarityBoosting(
-        n_estimators=rounds, n_pairs=n_pairs, early_stopping=early_stopping, n_jobs=N_JOBS, random_state=0, **parameters
+        n_estimators=rounds, n_pairs=n_drawn, early_stopping=early_stopping, n_jobs=N_JOBS, random_state=0, **parameters
     )
+
+
+def folds_of(name: str, tiny: bool, n_folds: int) -> list[Split]:
+    """Return the folds of a data set."""
+    test = Pairs(200, 1_000) if tiny else Pairs(60_000, 300_000)
+    if name == "mnist":
+        return [(make_digits if tiny else digits)(test, 0, 0)]
+    if name == "keystroke":
+        split, read = partial(split_identities, share=30 / 51), read_keystroke
+    else:
+        split, read = split_samples, partial(read_uci, "letter")
+    data = make_samples() if tiny else read()
+    return [split(data, pairs=test, split=0, choice=k) for k in range(n_folds)]
 
 
 def options() -> argparse.Namespace:
@@ -62,7 +89,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, nargs="+", default=[100, 300, 1000, 2000], help="numbers of rounds")
     parser.add_argument("--pairs", type=int, default=100_000, help="number of pairs at a time (100000)")
     parser.add_argument("--folds", type=int, default=N_CHOICES, help=f"number of folds (all {N_CHOICES})")
-    parser.add_argument("--data", nargs="+", default=["keystroke", "letter"], choices=["keystroke", "letter"])
+    parser.add_argument("--data", nargs="+", default=["keystroke", "letter"], choices=["keystroke", "letter", "mnist"])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), help="models to compare")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
     found = parser.parse_args()
     if not found.tiny and not os.environ.get("SIMTREE_DATA"):
@@ -72,17 +100,13 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     chosen = options()
-    test = Pairs(200, 1_000) if chosen.tiny else Pairs(60_000, 300_000)
-    samples = {"keystroke": make_samples if chosen.tiny else read_keystroke}
-    samples["letter"] = make_samples if chosen.tiny else partial(read_uci, "letter")
-    splits = {"keystroke": lambda data, k: split_identities(data, 30 / 51, test, 0, k)}
-    splits["letter"] = lambda data, k: split_samples(data, test, 0, k)
     header = ["model", "rounds", "AUC", *(f"TPR at {fpr:g}" for fpr in FPR)]
     report = {}
     for name in chosen.data:
-        data, rows, report[name] = samples[name](), [], {}
-        folds = [splits[name](data, k) for k in range(chosen.folds)]
-        for model, parameters in MODELS.items():
+        rows, report[name] = [], {}
+        folds = folds_of(name, chosen.tiny, chosen.folds)
+        for model in chosen.models:
+            parameters = MODELS[model]
             fitted = [boosting(max(chosen.rounds), chosen.pairs, **parameters).fit(fold.X, fold.y) for fold in folds]
             found = np.array([by_rounds(one, fold, chosen.rounds) for one, fold in zip(fitted, folds, strict=True)])
             report[name][model] = found.tolist()
@@ -95,7 +119,7 @@ def main() -> None:
         mean = found.mean(axis=(0, 1))
         told = ", ".join(map(str, n_rounds))
         rows.append(["new pairs, early stopping", told, f"{mean[0]:.4f}", *(f"{rate:.3f}" for rate in mean[1:])])
-        print(f"{name}, means over {len(folds)} folds:\n\n{markdown_table(header, rows)}\n", flush=True)
+        print(f"{name}, means over {count(len(folds), 'fold')}:\n\n{markdown_table(header, rows)}\n", flush=True)
     command = " ".join(["python", *sys.argv])
     found_in = chosen.out / "bench_boosting_rounds.json"
     write_atomically(found_in, json.dumps({"command": command, "rounds": chosen.rounds, "found": report}, indent=1) + "\n")

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):
-    options = ["--tiny", "--rounds", "5", "10", "--pairs", "1000", "--folds", "2", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["bench_boosting_rounds.py", *options])
+    options = ["--tiny", "--rounds", "5", "10", "--pairs", "1000", "--folds", "2", "--data", "keystroke", "letter", "mnist"]
+    monkeypatch.setattr(sys, "argv", ["bench_boosting_rounds.py", *options, "--out", str(tmp_path)])
     bench_boosting_rounds.main()
     found = json.loads((tmp_path / "bench_boosting_rounds.json").read_text())["found"]
     printed = capsys.readouterr().out
