@@ -72,7 +72,7 @@ class CohortNormalization(Similarity):
     n_cohort : int, default=600
         Number of vectors in the cohort, at most the number of distinct training samples.
     n_nearest : int, default=100
-        Number of vectors of the cohort that a sample is compared with: those with the highest scores.
+        Number of vectors of the cohort that a sample is compared with: those with the highest scores, at most a third.
     preprocessor : array-like or callable, optional
         Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers; see `SimilarityTree`. It
         is not needed in the estimator.
@@ -103,12 +103,12 @@ class CohortNormalization(Similarity):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.datasets import load_digits
     >>> from simtree import CohortNormalization, DistanceSimilarity
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = CohortNormalization(DistanceSimilarity(), n_cohort=50, n_nearest=10, random_state=0).fit(X, y)
-    >>> model.pair_score([[X[0], X[1]], [X[0], X[70]]]).round(1)
-    array([  0.8, -26.2])
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = CohortNormalization(DistanceSimilarity(), n_cohort=100, random_state=0).fit(X[:500], y[:500])
+    >>> model.pair_score([[1000, 1008], [1000, 1001]], X).round(1)  # two ones; a one and a four
+    array([ 3.4, -4.5])
     """
 
     estimator_: Similarity
@@ -244,7 +244,7 @@ class CohortNormalization(Similarity):
     def _statistics(self, prepared: NDArray[Any]) -> Floats:
         """Return mean and spread of the highest cohort scores of each prepared sample."""
         n = len(self._prepared_cohort)
-        n_nearest = min(int(self.n_nearest), n)
+        n_nearest = min(int(self.n_nearest), max(2, n // 3), n)
         found = np.empty((len(prepared), 2))
         step = max(1, BLOCK // n)
 
