@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from simtree.models._base import Similarity
+from simtree.models._boosting import SimilarityBoosting
 from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
@@ -33,7 +34,6 @@ from simtree.representation import (
     KernelDiscriminant,
     LogisticPosterior,
     MarginalQuantiles,
-    MeanPosterior,
     NetworkPosterior,
     WithinClassWhitening,
 )
@@ -125,12 +125,14 @@ class Size:
     n_pairs: int
     n_landmarks: int
     n_extra_trees: int
-    n_rounds: int = 50
+    n_rounds: int = 30
     n_updates: int = 2_000
 
 
 SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
 LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200, n_rounds=150, n_updates=10_000)
+# Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
+ROUNDS_PER_TREE = 8
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.
 MAX_POSTERIOR_CLASSES = 10_000
 
@@ -146,6 +148,19 @@ def _oblique(size: Size) -> Similarity:
 def _on_f(size: Size) -> Similarity:
     # An identity with many samples would have most of the same pairs.
     return _forest(size, coordinates=[*F, *PAIRWISE], same_weighting="identities")
+
+
+def _boosting(size: Size, **parameters: Any) -> Similarity:
+    rounds = ROUNDS_PER_TREE * size.n_trees
+    return SimilarityBoosting(n_estimators=rounds, n_pairs=size.n_pairs, early_stopping=False, **parameters)
+
+
+def _boosting_on_f(size: Size) -> Similarity:
+    return _boosting(size, coordinates=[*F, *PAIRWISE], same_weighting="identities")
+
+
+def _boosting_oblique(size: Size) -> Similarity:
+    return _boosting(size, coordinates=["oblique", *PAIRWISE], directions="discriminant")
 
 
 def _gaussian(size: Size) -> Similarity:
@@ -238,11 +253,6 @@ def _kernel(size: Size) -> Any:
     return make_pipeline(StandardScaler(), kernel, LogisticPosterior(C=10.0))
 
 
-def _mean_posterior(size: Size) -> Any:
-    makers = {"trees": _extra_trees, "boosting": _boosted, "network": _network, "kernel": _kernel}
-    return MeanPosterior([(name, make(size)) for name, make in makers.items()])
-
-
 def _posterior_ratio(make: Callable[[Size], Any]) -> Callable[[Size], Similarity]:
     """Return a maker of the likelihood ratio of a posterior."""
     return lambda size: PosteriorSimilarity(make(size))
@@ -273,6 +283,8 @@ CANDIDATES: Mapping[str, Candidate] = {
     "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
     "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False),
     "forest along discriminant directions": Candidate(_oblique, closed_set=False),
+    "boosting on f and pairwise coordinates": Candidate(_boosting_on_f, closed_set=False),
+    "boosting along discriminant directions": Candidate(_boosting_oblique, closed_set=False),
     "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False),
     "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
     "ensemble of a likelihood ratio and two forests": Candidate(_ensemble, closed_set=False),
@@ -283,5 +295,4 @@ CANDIDATES: Mapping[str, Candidate] = {
     "posteriors of boosted trees": Candidate(_posterior_ratio(_boosted), closed_set=True),
     "posteriors of networks": Candidate(_posterior_ratio(_network), closed_set=True),
     "posteriors of a kernel classifier": Candidate(_posterior_ratio(_kernel), closed_set=True),
-    "mean of posteriors": Candidate(_posterior_ratio(_mean_posterior), closed_set=True),
 }
