@@ -19,9 +19,9 @@ from simtree.metrics import FloatArray
 MIN_UNITS, MIN_SESSIONS = 10, 20
 # Few units bring most pairs if this share of them would be as informative with equal weights (Kish), and at most this many.
 MAX_EVEN_SHARE, MAX_EVEN = 1.0 / 3.0, 50.0
-# Units are very unequal if the skewness of how often each is accepted exceeds this, at the false positive rate nearest to
-# SKEWED_AT. Normal scores of their rates are compared, which a sum of effects makes about normal if people are.
-MAX_SKEWNESS, SKEWED_AT = 1.3, 0.3
+# Units are very unequal if the skewness of how often each is accepted exceeds a constant plus a share of 1 / n_units, at the
+# false positive rate nearest to SKEWED_AT. Normal scores of their rates are compared, which are about normal if people are.
+MAX_SKEWNESS, MAX_SKEWNESS_PER_UNIT, SKEWED_AT = 1.25, 3.0, 0.3
 # With fewer others than this, the rate of a unit says little about it.
 MIN_OTHERS = 10
 
@@ -58,7 +58,7 @@ def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, place: int
         if reason is not None:
             found.append(f"{reason} {unit} bring half of the {kind} pairs, so intervals of the {what} may be too narrow.")
     skewness = unit_skewness(tallies.different)
-    if abs(skewness) > MAX_SKEWNESS:
+    if abs(skewness) > MAX_SKEWNESS + MAX_SKEWNESS_PER_UNIT / n_units:
         found.append(_standing_out(tallies, searches, skewness, place, unit))
     sessions = tallies.different.by_session
     if sessions is not None:
