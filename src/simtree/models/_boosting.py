@@ -34,7 +34,7 @@ from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
-from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._sources import PairSource
 from simtree.representation._applied import fit_representation, represent
 from simtree.trees import _export as rules
 from simtree.trees._code_walk import CodedTrees, can_code
@@ -561,13 +561,14 @@ def _check_weights(sample_weight: ArrayLike | None, source: PairSource) -> NDArr
     """Return the weights of given pairs."""
     if sample_weight is None:
         return None
-    if not isinstance(source, IndexPairs):
+    given = source.given()
+    if given is None:
         raise ValueError("sample_weight is for given pairs; leave it out for labelled samples, whose pairs are drawn.")
     weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(source),):
-        raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(source)} pairs.")
+    if weights.shape != (len(given),):
+        raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(given)} pairs.")
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise ValueError("sample_weight holds negative or non-finite numbers; give finite weights of at least 0.")
-    if not all(weights[kind].any() for kind in (source.same, ~source.same)):
+    if not all(weights[kind].any() for kind in (given.same, ~given.same)):
         raise ValueError("sample_weight is 0 for all same or for all different pairs; give both kinds a positive weight.")
     return weights

@@ -91,8 +91,9 @@ def hold_out(
         Source of randomness.
     """
     n_folds = max(2, round(1.0 / share))
-    if isinstance(source, IndexPairs):
-        return _hold_out_given(source, n_samples, units, weights, open_set, n_folds, rng)
+    given = source.given()
+    if given is not None:
+        return _hold_out_given(given, n_samples, units, weights, open_set, n_folds, rng)
     assert source.labels is not None
     classes = None
     if units is None:

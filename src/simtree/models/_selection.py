@@ -161,10 +161,11 @@ def some_rows(source: PairSource, units: Units, rng: np.random.Generator) -> NDA
 
 def restricted(source: PairSource, rows: NDArray[np.int64]) -> PairSource:
     """Return the pairs among some samples, in terms of the numbers of these samples."""
-    if isinstance(source, IndexPairs):
-        chosen = np.zeros(1 + int(max(source.first.max(), source.second.max(), rows.max())), dtype=np.bool_)
+    given = source.given()
+    if given is not None:
+        chosen = np.zeros(1 + int(max(given.first.max(), given.second.max(), rows.max())), dtype=np.bool_)
         chosen[rows] = True
-        pairs = source.take(chosen[source.first] & chosen[source.second])
+        pairs = given.take(chosen[given.first] & chosen[given.second])
         numbers = np.cumsum(chosen) - 1
         return IndexPairs(numbers[pairs.first].astype(np.int32), numbers[pairs.second].astype(np.int32), pairs.same)
     assert source.labels is not None
@@ -173,10 +174,10 @@ def restricted(source: PairSource, rows: NDArray[np.int64]) -> PairSource:
 
 def fit_arguments(source: PairSource) -> dict[str, Any]:
     """Return what ``fit`` of a similarity takes in addition to the samples."""
-    if source.labels is not None:
+    given = source.given()
+    if given is None:
         return {"y": source.labels, "never_pair": source.never_pair}
-    assert isinstance(source, IndexPairs)
-    return {"y": source.same, "pairs": np.column_stack([source.first, source.second])}
+    return {"y": given.same, "pairs": np.column_stack([given.first, given.second])}
 
 
 class HeldOut:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from simtree.models import _presets as presets
 from simtree.models._presets import Size
 from simtree.models._selection import SAME_SHARE, VALIDATION_PAIRS, fit_arguments, restricted
-from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import PairSource
 
 # Pairs that a candidate is tried with: the difference shows what a pair costs. As many as the second are scored.
@@ -149,7 +148,9 @@ def timed(work: Callable[[], Any]) -> float:
 
 def n_drawn(n_pairs: int, pairs: PairSource, share: float = 0.5) -> int:
     """Return the number of pairs used if ``n_pairs`` are asked for, with this share of same pairs; given pairs are all used."""
-    if not isinstance(pairs, PairSampler) or n_pairs >= pairs.n_pairs:
+    members = pairs.members()
+    if members is None or n_pairs >= pairs.n_pairs:
         return pairs.n_pairs
-    n_same = round(share * n_pairs)
-    return min(n_same, pairs.n_same_pairs) + min(n_pairs - n_same, pairs.n_pairs - pairs.n_same_pairs)
+    sizes = np.diff(members[1])
+    n_same, n_all_same = round(share * n_pairs), int(sizes @ (sizes - 1)) // 2
+    return min(n_same, n_all_same) + min(n_pairs - n_same, max(pairs.n_pairs - n_all_same, 0))

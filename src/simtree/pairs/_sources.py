@@ -186,6 +186,10 @@ class PairSource(ABC):
         inside = chosen[units]
         return self.restrict(inside), inside
 
+    def given(self) -> IndexPairs | None:
+        """Return the pairs themselves if they were given, and None if they are sampled from labels."""
+        return None
+
     @abstractmethod
     def members(self) -> tuple[Index, NDArray[np.int64]] | None:
         """Return the rows of each label.
@@ -421,6 +425,10 @@ class IndexPairs(PairSource):
             return super().draw_bag(units, n_drawn, rng)
         pairs = self.take(np.unique(rng.integers(0, len(self), n_drawn)))
         return pairs if pairs.has_both_kinds else None, None
+
+    def given(self) -> IndexPairs:
+        """Return these pairs."""
+        return self
 
     def members(self) -> None:
         """Return None: the labels are not known."""
