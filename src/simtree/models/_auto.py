@@ -278,7 +278,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _set_results(self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> None:
         """Set the table of candidates, and the figures of what was chosen."""
         folds, first = chooser.all_folds, comparison.chooser(1)
-        shares = chooser.shares(members, folds, chooser.fusion(members, folds)) if len(members) > 1 else np.ones(1)
+        shares = chooser.shares(members, folds) if len(members) > 1 else np.ones(1)
         weights = dict.fromkeys(first.names, 0.0) | dict(zip(members, shares.tolist(), strict=True))
         criteria, rocs = first.criteria | chooser.criteria, first.rocs | chooser.rocs
         order = sorted(weights, key=lambda name: (-weights[name], -float(np.mean(criteria[name]))))
@@ -294,7 +294,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         }
         self.skipped_ = dict(comparison.skipped)
         self.n_repeats_ = comparison.n_repeats
-        self.best_name_ = members[0] if len(members) == 1 else f"stack of {len(members)} similarities"
+        self.best_name_ = members[0] if len(members) == 1 else _stack_name(len(members))
         # Of the first partition alone: later ones have only those candidates that did well in it.
         nested = first.nested_scores()
         self.performance_ = {} if nested is None else judge(nested, first.folds, comparison.units, self.fpr_, CONFIDENCE)
@@ -365,7 +365,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         figures = fields.part("performance")
         self.performance_ = {name: Estimate(*figures.numbers(name, 3).tolist()) for name in FIGURES if figures.has(name)}
         self.skipped_ = dict(zip(*(fields.strings(name, MAX_CANDIDATES) for name in ("skipped", "reasons")), strict=False))
-        self.best_name_ = fields.string("best_name")
+        self.best_name_ = fields.string("best_name", [*names, _stack_name(int(np.count_nonzero(self.results_["weight"])))])
         self.open_set_ = fields.flag("open_set")
         self.fpr_ = fields.number("fpr", 0.0)
         self.n_repeats_ = fields.integer("n_repeats", 1, MAX_COUNT)
@@ -423,6 +423,10 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         x, x2 = self._represent(np.array([x, x2], dtype=np.float64))
         explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
         return explanation
+
+
+def _stack_name(n_members: int) -> str:
+    return f"stack of {n_members} similarities"
 
 
 def _n_labels(source: PairSource) -> int:

@@ -76,6 +76,7 @@ class Chooser:
         self.criteria = {name: np.array([criterion(roc, fpr) for roc in self.rocs[name]]) for name in self.names}
         self._thinned = {most: [_thin(fold.pairs.same, most) for fold in folds] for most in (FOR_MAPS, FOR_WEIGHTS)}
         self._maps: dict[tuple[str, Folds], MonotoneMap] = {}
+        self._known_shares: dict[tuple[tuple[str, ...], Folds], FloatArray] = {}
 
     @property
     def all_folds(self) -> Folds:
@@ -112,13 +113,13 @@ class Chooser:
         """
         best = self.ranking(folds)[0]
         found: list[tuple[float, tuple[str, ...]]] = [(float(np.mean(self.criteria[best][list(folds)])), (best,))]
-        members = self._first_members(folds)
+        members = self._with_shares(tuple(self.ranking(folds)[:MAX_MEMBERS]), folds)
         while len(members) > 1:
             judged = self.cross_fitted(members, folds)
             if judged is None:
                 break
             found.append((judged, members))
-            members = self._without_least(members, folds)
+            members = self._with_shares(self._without_least(members, folds), folds)
         highest = max(value for value, _ in found)
         enough = [entry for entry in found if entry[0] >= highest - TOLERANCE]
         return min(enough, key=lambda entry: (len(entry[1]), -entry[0]))[1]
@@ -145,11 +146,13 @@ class Chooser:
         ratios = np.column_stack([self._ratios(name, folds) for name in members])
         return Fusion(maps, *fit_weights(ratios, self._same(folds, FOR_WEIGHTS), self.prior))
 
-    def shares(self, members: Sequence[str], folds: Folds, fusion: Fusion) -> FloatArray:
+    def shares(self, members: tuple[str, ...], folds: Folds) -> FloatArray:
         """Return the share of each member in the fused score: its weight times the spread of its ratios."""
-        spreads = np.array([np.std(self._ratios(name, folds)) for name in members])
-        parts = fusion.weights * spreads
-        return np.asarray(parts / max(float(parts.sum()), np.finfo(np.float64).tiny))
+        if (members, folds) not in self._known_shares:
+            spreads = np.array([np.std(self._ratios(name, folds)) for name in members])
+            parts = self.fusion(members, folds).weights * spreads
+            self._known_shares[members, folds] = parts / max(float(parts.sum()), np.finfo(np.float64).tiny)
+        return self._known_shares[members, folds]
 
     def nested_scores(self) -> list[FloatArray] | None:
         """Return scores of each fold by what is chosen on the other folds of its partition; None if there is only one."""
@@ -171,17 +174,15 @@ class Chooser:
             fused.append(self.fusion(members, others).apply([self.folds[fold].scores[name] for name in members]))
         return np.concatenate(fused), np.concatenate([fold.pairs.same for fold in self.folds])
 
-    def _first_members(self, folds: Folds) -> tuple[str, ...]:
-        """Return the best candidates that have a share in their fusion."""
-        names = self.ranking(folds)[:MAX_MEMBERS]
-        if len(names) < 2:
-            return tuple(names)
-        shares = self.shares(names, folds, self.fusion(names, folds))
-        return tuple(name for name, share in zip(names, shares, strict=True) if share >= MIN_SHARE)
+    def _with_shares(self, members: tuple[str, ...], folds: Folds) -> tuple[str, ...]:
+        """Return the members without those that add nothing, one after the other."""
+        while len(members) > 1 and min(self.shares(members, folds)) < MIN_SHARE:
+            members = self._without_least(members, folds)
+        return members
 
     def _without_least(self, members: tuple[str, ...], folds: Folds) -> tuple[str, ...]:
         """Return the members without the one that has the smallest share."""
-        least = int(np.argmin(self.shares(members, folds, self.fusion(members, folds))))
+        least = int(np.argmin(self.shares(members, folds)))
         return members[:least] + members[least + 1 :]
 
     def _others(self, fold: int, folds: Folds) -> Folds:
