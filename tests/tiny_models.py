@@ -107,7 +107,7 @@ MODELS = {
     "distance-scaled": DistanceSimilarity(representation=make_pipeline(StandardScaler(), PCA(2)), metric="euclidean"),
     "tree-robust": _tree(representation=make_pipeline(RobustScaler(), MinMaxScaler(), MaxAbsScaler())),
     "gaussian-normalised": GaussianSimilarity(representation=make_pipeline(*WHITENED, Normalizer())),
-    "posterior": PosteriorSimilarity(BoostingPosterior(max_iter=2, max_leaf_nodes=3, cv=2, random_state=0), n_jobs=2),
+    "posterior": PosteriorSimilarity(BoostingPosterior(n_rounds=2, max_leaf_nodes=3, cv=2, random_state=0), n_jobs=2),
     "posterior-mean": PosteriorSimilarity(
         MeanPosterior(
             [

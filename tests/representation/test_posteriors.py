@@ -27,7 +27,7 @@ MODELS = {
     "linear": LogisticPosterior(cv=3, random_state=0),
     "network": NetworkPosterior(hidden_layer_sizes=(7, 5), n_updates=200, cv=3, random_state=0),
     "network-wide": NetworkPosterior(hidden_layer_sizes=12, n_updates=200, cv=3, random_state=0),
-    "boosting": BoostingPosterior(max_iter=15, cv=3, random_state=0),
+    "boosting": BoostingPosterior(n_rounds=15, cv=3, random_state=0),
 }
 
 
@@ -68,9 +68,9 @@ def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, cl
 def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
     X, y = samples(3, n=900)
     monkeypatch.setattr(boosting, "PATIENCE", 2)
-    BoostingPosterior(max_iter=200, learning_rate=0.5, cv=2, random_state=0).fit(X, y)
+    BoostingPosterior(n_rounds=200, learning_rate=0.5, cv=2, random_state=0).fit(X, y)
     assert [classifier.do_early_stopping_ for classifier in classifiers] == [False, False]
-    BoostingPosterior(max_iter=200, learning_rate=0.5, cv=4, random_state=0).fit(X, y)
+    BoostingPosterior(n_rounds=200, learning_rate=0.5, cv=4, random_state=0).fit(X, y)
     assert all(classifier.n_iter_ < 200 for classifier in classifiers[2:])
 
 
@@ -158,7 +158,7 @@ def test_invalid_members_are_rejected(blobs, method, posteriors, error, sentence
     ("model", "error", "sentence"),
     [
         (LogisticPosterior(C=0.0), ValueError, "C=0.0 is out of range"),
-        (LogisticPosterior(max_iter=0), ValueError, "max_iter=0 is out of range"),
+        (LogisticPosterior(n_updates=0), ValueError, "n_updates=0 is out of range"),
         (LogisticPosterior(cv=1), ValueError, "cv=1 is out of range"),
         (LogisticPosterior(cv=1000), ValueError, "cv=1000 exceeds the number of rows, 110"),
         (NetworkPosterior(hidden_layer_sizes=(3, 0)), ValueError, "hidden_layer_sizes=0 is out of range"),
@@ -166,7 +166,7 @@ def test_invalid_members_are_rejected(blobs, method, posteriors, error, sentence
         (NetworkPosterior(hidden_layer_sizes=(3,) * 16), ValueError, "too many layers; give at most 15"),
         (NetworkPosterior(alpha=-1.0), ValueError, "alpha=-1.0 is out of range"),
         (NetworkPosterior(n_updates=0), ValueError, "n_updates=0 is out of range"),
-        (BoostingPosterior(max_iter=0), ValueError, "max_iter=0 is out of range"),
+        (BoostingPosterior(n_rounds=0), ValueError, "n_rounds=0 is out of range"),
         (BoostingPosterior(learning_rate=0.0), ValueError, "learning_rate=0.0 is out of range"),
         (BoostingPosterior(max_leaf_nodes=1), ValueError, "max_leaf_nodes=1 is out of range"),
         (BoostingPosterior(min_samples_leaf=0), ValueError, "min_samples_leaf=0 is out of range"),

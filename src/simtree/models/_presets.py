@@ -241,7 +241,7 @@ def _extra_trees(size: Size) -> Any:
 
 
 def _boosted(size: Size) -> Any:
-    return BoostingPosterior(max_iter=size.n_rounds)
+    return BoostingPosterior(n_rounds=size.n_rounds)
 
 
 def _network(size: Size) -> Any:

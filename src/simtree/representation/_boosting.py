@@ -35,7 +35,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
 
     Parameters
     ----------
-    max_iter : int, default=100
+    n_rounds : int, default=100
         Maximum number of rounds. From 500 rows on, a tenth of them tells when to stop.
     learning_rate : float, default=0.1
         Factor of the values of the leaves.
@@ -64,7 +64,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
     >>> from sklearn.datasets import load_iris
     >>> from simtree import BoostingPosterior
     >>> X, y = load_iris(return_X_y=True)
-    >>> cross_fitted = BoostingPosterior(max_iter=20, random_state=0).fit_transform(X, y)
+    >>> cross_fitted = BoostingPosterior(n_rounds=20, random_state=0).fit_transform(X, y)
     >>> float((cross_fitted.argmax(axis=1) == y).mean().round(2))
     0.94
     """
@@ -72,7 +72,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
     def __init__(
         self,
         *,
-        max_iter: int = 100,
+        n_rounds: int = 100,
         learning_rate: float = 0.1,
         max_leaf_nodes: int = 15,
         min_samples_leaf: int = 5,
@@ -81,7 +81,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.max_iter = max_iter
+        self.n_rounds = n_rounds
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
@@ -91,7 +91,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check_integer("max_iter", self.max_iter, 1)
+        check_integer("n_rounds", self.n_rounds, 1)
         check_real("learning_rate", self.learning_rate, 0.0, 1.0, open_low=True)
         check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
@@ -105,7 +105,7 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         if n_classes == 1:
             return Boosted(join_trees([_leaf()]), np.zeros(1))
         classifier = HistGradientBoostingClassifier(
-            max_iter=int(self.max_iter),
+            max_iter=int(self.n_rounds),
             learning_rate=float(self.learning_rate),
             max_leaf_nodes=int(self.max_leaf_nodes),
             min_samples_leaf=int(self.min_samples_leaf),

@@ -33,7 +33,7 @@ class LogisticPosterior(FoldedPosterior[Linear]):
     ----------
     C : float, default=1.0
         Inverse of the regularisation strength, as in `sklearn.linear_model.LogisticRegression`.
-    max_iter : int, default=100
+    n_updates : int, default=100
         Maximum number of iterations.
     cv : int, default=5
         Number of folds for cross-fitting, and of classifiers.
@@ -63,20 +63,20 @@ class LogisticPosterior(FoldedPosterior[Linear]):
         self,
         *,
         C: float = 1.0,
-        max_iter: int = 100,
+        n_updates: int = 100,
         cv: int = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.C = C
-        self.max_iter = max_iter
+        self.n_updates = n_updates
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_real("C", self.C, 0.0, np.inf, open_low=True, open_high=True)
-        check_integer("max_iter", self.max_iter, 1)
+        check_integer("n_updates", self.n_updates, 1)
         check_integer("cv", self.cv, 2)
         check_n_jobs(self.n_jobs)
 
@@ -85,7 +85,7 @@ class LogisticPosterior(FoldedPosterior[Linear]):
 
         if n_classes == 1:
             return Linear(np.zeros((X.shape[1], 1)), np.zeros(1))
-        found = LogisticRegression(C=float(self.C), max_iter=int(self.max_iter)).fit(X, targets)
+        found = LogisticRegression(C=float(self.C), max_iter=int(self.n_updates)).fit(X, targets)
         weights, intercepts = found.coef_.T, found.intercept_[None]
         if n_classes == 2:
             weights, intercepts = both_columns(weights), both_columns(intercepts)
