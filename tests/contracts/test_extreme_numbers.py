@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from every_estimator import ESTIMATORS, OTHERS
-from every_representation import LABELLED, REPRESENTATIONS
+from every_representation import REPRESENTATIONS, UNLABELLED
 from sklearn.base import clone
 
 from simtree import DistanceSimilarity, GaussianSimilarity, evaluate, evaluate_scores, load, metrics
@@ -306,7 +306,7 @@ def test_representations_refuse_or_are_finite(ordinary, name, dtype, change):
     X, y = ordinary
     extreme = changed(X, dtype, change)
     representation = clone(REPRESENTATIONS[name])
-    labels = (y,) if name in LABELLED else ()
+    labels = () if name in UNLABELLED else (y,)
     if refusal(lambda: representation.fit(extreme, *labels)) is None:
         assert np.isfinite(clone(representation).fit_transform(extreme, *labels)).all()
         assert np.isfinite(representation.transform(extreme)).all()

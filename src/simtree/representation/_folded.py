@@ -109,7 +109,8 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
 
 def softmax(scores: Floats) -> Floats:
     """Return exp(score) of each row, divided by their sum."""
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    with np.errstate(over="ignore"):  # a difference of -inf is a share of zero
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
