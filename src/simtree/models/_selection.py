@@ -56,7 +56,7 @@ def criterion(roc: Roc, fpr: float) -> float:
     Examples
     --------
     >>> round(criterion(Roc([0.0, 0.5, 1.0], [0.0, 1.0, 1.0]), 0.1), 3)  # one cell at the top: on the line from (0, 0)
-    0.293
+    0.273
     """
     return float(np.mean(roc.at(criterion_rates(fpr))))
 
