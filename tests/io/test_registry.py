@@ -171,6 +171,7 @@ CHANGES = {
     },
     "posterior-mean": {
         "fewer members than parameters": entry("members", lambda members: members[:1]),
+        "no parameter that is required": lambda d: d["parameters"].pop("posteriors"),
         "more classes than the members": entry("n_classes", 13),
         "no layers": of_layers(lambda layers: layers.clear()),
         "a layer of other inputs": of_layers(lambda layers: layers[0].update(weights=layers[0]["weights"][:-1])),

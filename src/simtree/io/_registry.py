@@ -139,6 +139,9 @@ def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
         raise part.fail("n_jobs", f"must be a number of parallel jobs, at most {MAX_JOBS}")
     # JSON has no tuples; scikit-learn requires one where the default is a tuple.
     defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+    for name, default in defaults.items():
+        if default is inspect.Parameter.empty and name not in parameters and name not in given:
+            raise part.fail(name, "is missing")
     for name, value in parameters.items():
         if isinstance(value, list) and isinstance(defaults.get(name), tuple):
             parameters[name] = tuple(value)
