@@ -83,6 +83,8 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
             for classes, model in models:
                 scores = np.zeros((len(out), len(classes)))
                 self._add_scores(X[rows], model, scores)
+                if not np.isfinite(scores).all():
+                    raise ValueError("X holds numbers so large that class scores overflow; scale the samples first.")
                 out[:, classes] += softmax(scores)
             out /= len(models)
 
