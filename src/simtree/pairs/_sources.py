@@ -187,7 +187,13 @@ class PairSource(ABC):
         return self.restrict(inside), inside
 
     def given(self) -> IndexPairs | None:
-        """Return the pairs themselves if they were given, and None if they are sampled from labels."""
+        """Return the pairs themselves if they were given.
+
+        Returns
+        -------
+        IndexPairs or None
+            The pairs; None if they are sampled from labels.
+        """
         return None
 
     @abstractmethod
@@ -427,7 +433,13 @@ class IndexPairs(PairSource):
         return pairs if pairs.has_both_kinds else None, None
 
     def given(self) -> IndexPairs:
-        """Return these pairs."""
+        """Return these pairs.
+
+        Returns
+        -------
+        IndexPairs
+            The pairs.
+        """
         return self
 
     def members(self) -> None:

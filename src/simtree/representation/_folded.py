@@ -84,7 +84,7 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
                 scores = np.zeros((len(out), len(classes)))
                 self._add_scores(X[rows], model, scores)
                 if not np.isfinite(scores).all():
-                    raise ValueError("X holds numbers so large that class scores overflow; scale the samples first.")
+                    raise ValueError("X holds numbers so large that class scores overflow; divide X by a large number.")
                 out[:, classes] += softmax(scores)
             out /= len(models)
 
