@@ -129,8 +129,8 @@ def make_page(stored: dict[str, Any]) -> str:
     """Return the page as Markdown."""
     cells = stored["cells"]
     n_people = sorted({cell["n_people"] for cell in cells})
-    runs = sorted({cell["runs"] for cell in cells})
-    parts = [HEAD.format(runs=" or ".join(map(str, runs)))]
+    runs = sorted({(cell["n_people"], cell["runs"]) for cell in cells})
+    parts = [HEAD.format(runs=", ".join(f"{n_runs} with {n:,} people" for n, n_runs in runs))]
     for assume in ASSUMPTIONS:
         parts.append(f"## assume={assume!r}")
         for target in TARGETS:
@@ -181,7 +181,8 @@ HEAD = """# The guarantee of thresholds, by simulation
 `calibrate_threshold(X, y, max_fpr=..., confidence=0.95)` promises that the false positive rate (FPR) for new people is at
 most a target. It may be wrong for at most 5 % of all samples of people. `make guarantees` (`python
 benchmarks/bench_guarantees.py`) measured this page: people with three samples each are drawn from a known population, a
-threshold is chosen, and its true FPR, per pair of people, is compared with the target. Each cell has {runs} runs.
+threshold is chosen, and its true FPR, per pair of people, is compared with the target.
+Runs per cell: {runs}.
 
 The score of a pair is the sum of an effect of each person, of the pair of people (standard deviation 0.3), of each sample
 (0.3), and noise (0.5). People differ by their effects: a person with a high effect is mistaken for many others. Populations
