@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.metaestimators import _BaseComposition
 
+from simtree._utils.members import NamedMembers
 from simtree._utils.validation import check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
@@ -21,51 +21,17 @@ from simtree.pairs._sources import IndexPairs, PairSource
 MAX_ESTIMATORS = 1 << 8
 
 
-class Ensemble(Similarity, _BaseComposition):
+class Ensemble(NamedMembers, Similarity):
     """Base class of similarities that combine the scores of several others, their members."""
 
     estimators: Sequence[tuple[str, Similarity]]
     estimators_: list[Similarity]
     _n_columns: list[int]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of this estimator and, if ``deep``, of its members as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        dict
-            Parameters by name.
-        """
-        params: dict[str, Any] = self._get_params("estimators", deep=deep)
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of this estimator, replace members by name, or set their parameters as ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters of the estimator.
-
-        Returns
-        -------
-        self
-            The estimator.
-        """
-        self._set_params("estimators", **params)
-        return self
+    _MEMBERS = "estimators"
 
     def _check_parameters(self) -> None:
         check_n_jobs(self.n_jobs)
-        names = [name for name, _ in self.estimators]
-        if not names:
-            raise ValueError("estimators is empty; give a list of (name, similarity) tuples.")
-        self._validate_names(names)
+        self._check_names("similarity")
         for name, member in self.estimators:
             if not isinstance(member, Similarity):
                 raise TypeError(f"estimators has {member!r} under {name!r}; give similarities such as SimilarityForest().")

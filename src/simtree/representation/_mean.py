@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.metaestimators import _BaseComposition
 
+from simtree._utils.members import NamedMembers
 from simtree._utils.validation import count
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
@@ -21,7 +21,7 @@ MAX_MEMBERS = 1 << 8
 
 
 @register(REPRESENTATION)
-class MeanPosterior(LabelledRepresentation, _BaseComposition):
+class MeanPosterior(NamedMembers, LabelledRepresentation):
     """Represent samples by the mean of class probabilities of several kinds, for the classes seen in training.
 
     Classifiers that differ in kind err on different samples, and their mean is less sure of what it does not know. For
@@ -53,47 +53,13 @@ class MeanPosterior(LabelledRepresentation, _BaseComposition):
 
     random_state = None
     posteriors_: list[Any]
+    _MEMBERS = "posteriors"
 
     def __init__(self, posteriors: Sequence[tuple[str, Any]]) -> None:
         self.posteriors = posteriors
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of this transformer and, if ``deep``, of its members as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        dict
-            Parameters by name.
-        """
-        params: dict[str, Any] = self._get_params("posteriors", deep=deep)
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of this transformer, replace members by name, or set their parameters as ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters of the transformer.
-
-        Returns
-        -------
-        self
-            The transformer.
-        """
-        self._set_params("posteriors", **params)
-        return self
-
     def _check_parameters(self) -> None:
-        names = [name for name, _ in self.posteriors]
-        if not names:
-            raise ValueError("posteriors is empty; give a list of (name, transformer) tuples.")
-        self._validate_names(names)
+        self._check_names("transformer")
         for name, member in self.posteriors:
             if isinstance(member, type) or not all(hasattr(member, method) for method in ("fit_transform", "transform")):
                 raise TypeError(f"posteriors has {member!r} under {name!r}; give transformers such as ForestPosterior().")
