@@ -26,7 +26,7 @@ LABELLED = {
     "posterior": ForestPosterior(n_estimators=30, random_state=0),
     "posterior-grouped": ForestPosterior(n_estimators=30, max_classes=3, min_samples_leaf=2, random_state=0),
     "posterior-linear": LogisticPosterior(random_state=0),
-    "posterior-network": NetworkPosterior(hidden_layer_sizes=(20, 10), n_updates=300, cv=3, random_state=0),
+    "posterior-network": NetworkPosterior(hidden_layer_sizes=(20,), n_updates=150, cv=3, random_state=0),
     "posterior-boosting": BoostingPosterior(n_rounds=20, cv=3, random_state=0),
     "discriminant": KernelDiscriminant(n_landmarks=20, random_state=0),
     "discriminant-waves": KernelDiscriminant(n_landmarks=30, landmarks="fourier", n_repeats=2, random_state=0),

@@ -53,9 +53,12 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
         folds = folds_of_rows(codes, self.cv, for_folds)
         seeds = for_models.integers(2**31, size=self.cv).tolist()
         self._n_features_out = self.n_classes_
-        learned = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._learn_fold)(X[folds != fold], codes[folds != fold], seed) for fold, seed in enumerate(seeds)
-        )
+        with warnings.catch_warnings():  # once for all threads, which share the filters
+            # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            learned = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(self._learn_fold)(X[folds != fold], codes[folds != fold], seed) for fold, seed in enumerate(seeds)
+            )
         self.models_ = list(learned)
         if not cross_fitted:
             return None
@@ -68,10 +71,7 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
     def _learn_fold(self, X: Floats, codes: Codes, seed: int) -> tuple[Codes, M]:
         """Return the classes that occur, and the classifier of them."""
         classes, targets = np.unique(codes, return_inverse=True)
-        with warnings.catch_warnings():
-            # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return classes, self._learn_model(X, targets, len(classes), seed)
+        return classes, self._learn_model(X, targets, len(classes), seed)
 
     def _apply(self, X: NDArray[Any]) -> Floats:
         return self._mean_probabilities(X, self.models_)
