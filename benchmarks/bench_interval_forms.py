@@ -15,7 +15,7 @@ from scipy.stats import norm, t
 
 from populations import POPULATIONS, Population
 from simtree.evaluation._intervals import logit_interval, tally_interval, tally_pairs, wilson_interval
-from simtree.evaluation._tallies import degrees_of_freedom, effective_size
+from simtree.evaluation._tallies import degrees_of_freedom
 from simtree.pairs._sampling import PairSampler
 
 LEVELS, N_DRAWS = np.array([0.025, 0.975]), 599
@@ -48,11 +48,11 @@ def one_run(population: Population, n_people: int, fpr: float, seed: int) -> lis
         return [tuple(chosen)] * len(FORMS)
     units, error = influence.units[:, 0], float(np.sqrt(variance[0]))
     few = float(degrees_of_freedom(influence.units, n_people)[0])
-    size = effective_size(values, variance, tally.n_unit_pairs, tally.n_pairs)
+    size = min(rate * (1.0 - rate) / float(variance[0]), tally.n_pairs)  # of independent pairs with this variance
     on_logit = error / (rate * (1.0 - rate))
     draws = np.random.default_rng(seed).multinomial(n_people, np.full(n_people, 1.0 / n_people), size=N_DRAWS)
     return [
-        tuple(wilson_interval(rate, size[0], few)),
+        tuple(wilson_interval(rate, max(size, 1.0), few)),
         tuple(expit(logit(rate) + t.ppf(LEVELS, few) * on_logit)),
         tuple(expit(logit(rate) + t.ppf(LEVELS, n_people - 1) * on_logit)),
         _hall(rate, units, error),

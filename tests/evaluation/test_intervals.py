@@ -142,10 +142,9 @@ def test_without_an_error_the_rule_of_three_on_pairs_of_identities():
     u, v = np.triu_indices(25, 1)
     first, second = np.r_[np.arange(25), u], np.r_[np.arange(25), v]
     tallies = tally_pairs(np.repeat(scores, 4), np.repeat(same, 4), np.repeat(first, 4), np.repeat(second, 4))
-    sizes, _ = tallies.different.effective_sizes()
     assert tallies.different.n_pairs == 1200
-    assert sizes[0] == 300  # four comparisons of two people are worth one
-    assert upper_bound(0.0, sizes[0]) == pytest.approx(0.00994, abs=1e-5)
+    assert tallies.different.n_unit_pairs == 300  # four comparisons of two people are worth one
+    assert upper_bound(0.0, tallies.different.n_unit_pairs) == pytest.approx(0.00994, abs=1e-5)
     # An interval assumes nothing: 25 people have twelve pairs that share nobody.
     fpr, tpr = tallies.rate_intervals(0.95)
     np.testing.assert_allclose(fpr[0], wilson_interval(0.0, 12.5, 24))

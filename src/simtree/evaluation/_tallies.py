@@ -259,18 +259,6 @@ class PairTally:
         n_even = float(weights.sum() ** 2 / (weights @ weights))
         return Influence(self.by_unit.residuals(rates, total), np.maximum(own, 0.0), self.n_active, n_even, *clusters)
 
-    def effective_sizes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the effective number of pairs at each threshold, and the degrees of freedom of this estimate.
-
-        The effective number of pairs is the number of independent pairs that would give the rate the same variance. Without
-        errors it is the number of pairs of units.
-        """
-        found = self.influence()
-        variance = variance_of(found.units, found.own, self.n_active)[:-1]
-        return effective_size(self.rates[:-1], variance, self.n_unit_pairs, self.n_pairs), degrees_of_freedom(
-            found.units, self.n_active
-        )[:-1]
-
     @property
     def crossed(self) -> bool:
         """Whether there are pairs of two different units."""
@@ -305,11 +293,3 @@ def degrees_of_freedom(by_unit: FloatArray, n_units: int) -> FloatArray:
         found = 2.0 * n_units / (kurtosis - 1.0)
     maximum = float(max(n_units - 1, 1))
     return np.where(np.isfinite(found), np.clip(found, 1.0, maximum), maximum)
-
-
-def effective_size(rates: FloatArray, variance: FloatArray, n_unit_pairs: int, n_pairs: int) -> FloatArray:
-    """Return the number of independent pairs with the same variance, at most the number of pairs."""
-    at_ends = (rates <= 0.0) | (rates >= 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.minimum(rates * (1.0 - rates) / variance, n_pairs)
-    return np.where(at_ends, float(n_unit_pairs), np.maximum(found, 1.0))
