@@ -150,8 +150,13 @@ def _exponential(spread: float) -> Effects:
     return lambda rng, n: spread * (rng.exponential(size=n) - 1.0)
 
 
-def _wolves(share: float) -> Effects:
-    return lambda rng, n: 0.3 * rng.normal(size=n) + 2.5 * (rng.random(n) < share)
+def _wolves(share: float, effect: float = 2.5) -> Effects:
+    return lambda rng, n: 0.3 * rng.normal(size=n) + effect * (rng.random(n) < share)
+
+
+def _scaled(draw: Effects, mean: float, spread: float) -> Effects:
+    """Return effects with a mean of 0 and a standard deviation of 0.5."""
+    return lambda rng, n: 0.5 * (draw(rng, n) - mean) / spread
 
 
 BENIGN = ("no effects", "normal 0.3", "normal 0.7", "log-normal 0.25")
@@ -172,4 +177,12 @@ POPULATIONS = {
     "growing counts": Population(_normal(0.5), counts="growing"),
     "10 sessions": Population(_normal(0.3), n_sessions=10),
     "4 sessions": Population(_normal(0.3), n_sessions=4),
+}
+# Populations that a sceptic would try: heavier tails on one side or on both, and a minority that is moderately confusable.
+FURTHER = {
+    "Laplace": Population(_scaled(lambda rng, n: rng.laplace(size=n), 0.0, np.sqrt(2.0))),
+    "0.4 t(4)": Population(lambda rng, n: 0.4 * rng.standard_t(4, size=n)),
+    "gamma 0.5": Population(_scaled(lambda rng, n: rng.gamma(0.5, size=n), 0.5, np.sqrt(0.5))),
+    "Pareto 3": Population(_scaled(lambda rng, n: rng.pareto(3.0, size=n), 0.5, np.sqrt(0.75))),
+    "10 % at +1.5": Population(_wolves(0.1, 1.5)),
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bench_guarantees as bench
-from populations import POPULATIONS
+from populations import FURTHER, POPULATIONS
 from simtree.evaluation._guarantee import ASSUMPTIONS
 
 
@@ -17,6 +17,26 @@ def test_the_true_rate_is_that_of_many_pairs_of_people():
     scores = effects + np.roll(effects, 1) + noise
     for threshold in (1.0, 2.0, 3.0):
         assert np.mean(scores >= threshold) == pytest.approx(population.fpr_of_people(threshold), rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["Laplace", "gamma 0.5", "Pareto 3"])
+def test_further_effects_are_scaled(name):
+    effects = FURTHER[name].effects(np.random.default_rng(0), 400_000)
+    assert np.mean(effects) == pytest.approx(0.0, abs=0.01)
+    assert np.std(effects) == pytest.approx(0.5, rel=0.1)
+
+
+def test_further_populations_take_fewer_runs_and_have_their_own_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "POPULATIONS", {"no effects": POPULATIONS["no effects"]})
+    monkeypatch.setattr(bench, "FURTHER", {"Laplace": FURTHER["Laplace"]})
+    monkeypatch.setattr(bench, "N_PEOPLE_FURTHER", (40,))
+    monkeypatch.setattr(bench, "RUNS_FURTHER", 1)
+    stored = bench.simulate(tmp_path / "guarantees.json", 2, 1, [40])
+    assert [(cell["population"], cell["runs"]) for cell in stored["cells"]] == [("no effects", 2), ("Laplace", 1)]
+    assert bench.simulate(tmp_path / "guarantees.json", 2, 1, [40]) == stored  # nothing is left to do
+    _, further = bench.make_page(stored).split("## Further populations")
+    assert "| Laplace | 0.0 / 100.0 |" in further
+    assert "no effects |" not in further.split("## Broken promises")[0]
 
 
 def test_a_run_has_an_outcome_for_each_target_and_assumption():

@@ -9,22 +9,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
+from scipy.special import ndtri
+from scipy.stats import beta, kurtosis, skew
 
 from simtree.evaluation import n_identities_for, threshold_for_scores
 from simtree.evaluation._guarantee import FreeBound, Inequality, chernoff_bound, divergence, free_criterion, regular_criterion
 from simtree.evaluation._identity_rates import IdentityRates, count_identity_rates, n_matched, n_matched_sessions
+from simtree.evaluation._normal_scores import heavy_tails
 from simtree.evaluation._thresholds import Goal, choose_threshold, choose_threshold_by, report_guarantee
 from simtree.pairs._sampling import PairSampler
 
 pytestmark = pytest.mark.slow
 
 
-def people(n, n_samples=3, spread=0.3, seed=0, wolves=0):
+def people(n, n_samples=3, spread=0.3, seed=0, wolves=0, effects=None):
     """Return the labels of samples, and a function that scores pairs of them: higher for people with a high effect."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(n), n_samples)
-    effects = spread * rng.normal(size=n)
+    effects = spread * rng.normal(size=n) if effects is None else effects
     effects[:wolves] += 4.0
     of_samples = effects[y] + 0.3 * rng.normal(size=len(y))
     noise = np.triu(0.5 * rng.normal(size=(len(y), len(y))), 1)
@@ -180,11 +182,82 @@ def test_the_critical_rate_is_the_square_of_what_resampling_leaves():
     rates = count_identity_rates(score, PairSampler(y), y, [0.001], weighting="identities")
     learned = Inequality(rates.resampler(), rates.n_units, 0.95)
     criterion = regular_criterion(learned, 0.001, rates.n_units, rates.n_identity_pairs)
-    assert 0.2 < criterion.quantile < 0.43
+    assert learned.tails == 0.0
+    assert 0.18 < criterion.quantile < 0.43
     assert criterion.critical == pytest.approx(criterion.quantile**2 * 0.001)
     report = report_guarantee(rates, Goal(max_fpr=0.001), np.array([5.0, 9.0]), np.array([0, 1]))
     assert 0.8 * criterion.critical < report.fpr <= criterion.critical
     assert report.tpr == np.mean(np.array([5.0, 9.0]) >= report.threshold)
+
+
+def test_people_who_stand_out_are_noticed_by_their_kurtosis():
+    """Oracle: the rate of each of 100 people with all others, one by one."""
+    y, score = people(100, effects=0.5 * np.random.default_rng(1).exponential(size=100))
+    rates = count_identity_rates(score, PairSampler(y), y, [0.01], weighting="identities")
+    resampler = rates.resampler()
+    learned = Inequality(resampler, rates.n_units, 0.95)
+    i, j = np.nonzero(y[:, None] != y)
+    threshold = np.quantile(score(i, j), 1 - 0.32)  # the level nearest to 0.3, 32 times the target
+    (of_people,) = resampler.unit_rates(int(np.argmin(np.abs(resampler.rates() - 0.32))))
+    expected = np.array([np.mean(score(i, j)[y[i] == a] >= threshold) for a in range(100)])
+    np.testing.assert_allclose(of_people, expected, atol=2e-3)
+    assert learned.tails == pytest.approx(2.0 * (kurtosis(ndtri((expected * 99 + 0.5) / 100)) - 1.0), abs=0.05)
+    assert learned.tails > 1.0
+    assert "some stand out from the others" in refusal_of(rates, 0.01)
+
+
+def test_heavy_tails_lower_the_critical_rate():
+    y, score = people(150, effects=0.3 * np.random.default_rng(0).laplace(size=150))
+    rates = count_identity_rates(score, PairSampler(y), y, [0.05], weighting="identities")
+    learned = Inequality(rates.resampler(), rates.n_units, 0.95)
+    assert 0.2 < learned.tails < 2.0
+    criterion = regular_criterion(learned, 0.05, rates.n_units, rates.n_identity_pairs)
+    most = math.sqrt(150 / (534 * math.log(20)))
+    assert criterion.critical == pytest.approx(min(criterion.quantile, most) ** (2.0 + learned.tails) * 0.05)
+    assert criterion.tails == learned.tails
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_person_who_stands_out_on_either_side_is_noticed(sign):
+    effects = 0.3 * np.random.default_rng(1).normal(size=80)
+    effects[0] += sign * 2.5
+    y, score = people(80, effects=effects)
+    rates = count_identity_rates(score, PairSampler(y), y, [0.01], weighting="identities")
+    assert Inequality(rates.resampler(), rates.n_units, 0.95).tails > 1.0
+
+
+def refusal_of(rates, max_fpr):
+    with pytest.raises(ValueError, match="cannot be guaranteed") as refused:
+        report_guarantee(rates, Goal(max_fpr=max_fpr), np.array([9.0]), np.array([0]))
+    return str(refused.value)
+
+
+def test_only_kurtosis_beyond_that_of_skewed_people_counts():
+    rng = np.random.default_rng(0)
+    normal, skewed, heavy = rng.normal(size=2000), rng.gamma(16.0, size=2000), rng.standard_t(4, size=2000)
+    assert heavy_tails(normal) < 0.1
+    assert heavy_tails(skewed) < 0.2 < kurtosis(skewed)
+    assert heavy_tails(heavy) == pytest.approx(kurtosis(heavy) - min(np.sqrt(24 / 2000) + 1.5 * skew(heavy) ** 2, 1.0))
+    assert heavy_tails(heavy) > 1.0
+
+
+def test_what_cannot_be_compared_adds_no_margin():
+    y, score = people(8, wolves=1)
+    rates = count_identity_rates(score, PairSampler(y), y, [0.01], weighting="identities")
+    assert Inequality(rates.resampler(), rates.n_units, 0.95).tails == 0.0  # seven others are too few
+    y = np.arange(30)
+    same = count_identity_rates(
+        lambda i, j: np.zeros(len(i)), PairSampler(np.repeat(y, 2)), np.repeat(y, 2), [0.01], weighting="identities"
+    )
+    assert Inequality(same.resampler(), same.n_units, 0.95).tails < 1.0  # ties are broken at random
+
+
+def test_many_people_need_less_margin():
+    y, score = people(600, n_samples=2, spread=0.9)
+    rates = count_identity_rates(score, PairSampler(y), y, [0.001], weighting="identities")
+    learned = Inequality(rates.resampler(), rates.n_units, 0.95)
+    criterion = regular_criterion(learned, 0.001, rates.n_units, rates.n_identity_pairs)
+    assert criterion.critical == pytest.approx(criterion.quantile ** (1.0 + math.sqrt(300 / 600) + learned.tails) * 0.001)
 
 
 def test_few_people_leave_room_for_those_who_are_absent():

@@ -13,6 +13,7 @@ from populations import POPULATIONS
 from simtree.evaluation._intervals import (
     CARRIED_STRETCH,
     STRETCH,
+    _numbered,
     carried_ends,
     logit_interval,
     matched_intervals,
@@ -200,6 +201,22 @@ def test_a_rate_at_an_estimated_threshold_by_hand():
     # Identities that raise both rates: the threshold moves against the TPR, so that their effects cancel.
     correlated = matched_intervals(np.array([0.7]), np.array([0.1]), (x, x_ends, of_x), (y, y_ends, of_x))
     np.testing.assert_allclose(correlated[0], [0.7 - 0.06, 0.7 + 0.05])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([3, 0, 3, 7, 0, 1, 1, 1]),
+        np.array([3, -1, 3]),
+        np.array([10**9, 5, 5]),
+        np.array(["b", "a", "b"]),
+        np.array([0.5, 0.1]),
+    ],
+)
+def test_numbers_of_values_are_those_of_numpy(values):
+    found, expected = _numbered(values), np.unique(values, return_inverse=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 # --- coverage

@@ -14,9 +14,14 @@ of the rates of such draws, relative to the rate of all. Fewer identities at a h
 target: the number of mistaken pairs of identities, n^2 * FPR / 2, is the same in both cases, and q nearly so, whether people
 differ normally or exponentially. So q is the minimum over some rates from the target upwards, with draws of
 n * sqrt(target / rate) identities. Drawn identities are never more unequal than those at hand, so the promise takes twice the
-margin on a logarithmic scale: U <= q^2 * target, and more if they are few (`ENOUGH_PEOPLE`). It is refused if q is too low for
-so few identities (`MIN_PEOPLE`) or errors (`MIN_ERRORS`), and also if the identities are that unequal in being *rarely*
-mistaken: heavy tails on one side warn of those on the other, which a sample may lack.
+margin on a logarithmic scale, U <= q^2 * target, a little less if identities are many (`FEW_PEOPLE`), and more if they are few
+(`ENOUGH_PEOPLE`). It is refused if q is too low for so few identities (`MIN_PEOPLE`) or errors (`MIN_ERRORS`), and also if the
+identities are that unequal in being *rarely* mistaken: heavy tails on one side warn of those on the other, which a sample may
+lack.
+
+A sample that happens to lack the worst identities has a q as high as that of regular people. But a population with heavy tails
+shows them in its other identities, too, at a rate where nearly all of them have errors: in the kurtosis of how often each is
+accepted with others (`simtree.evaluation._normal_scores.heavy_tails`). The exponent of q grows with it (`TAIL_SLOPE`).
 
 The constants were chosen by the simulations of `make guarantees`, whose results are in docs/guarantees.md.
 """
@@ -35,17 +40,19 @@ from scipy.special import rel_entr
 
 from simtree.evaluation._identity_rates import MAX_RATE, Resampler
 from simtree.evaluation._intervals import upper_bound
+from simtree.evaluation._normal_scores import heavy_tails, nearest_level, normal_scores
 from simtree.metrics import FloatArray
 
 ASSUMPTIONS = ("regular", "none")
-# A promise takes n identities whose resampled rates stay above MIN_PEOPLE / n of the observed one, and a critical rate of at
-# least MIN_ERRORS accepted pairs of identities.
-MIN_PEOPLE, MIN_ERRORS = 38.0, 1.5
-# Exponent of the resampled quantile in the critical rate: twice the margin, because the identities that are not in the sample
-# may be more unequal than those that are.
-MARGIN = 2.0
-# Kinds of people that are rarer than log(1 / alpha) / n may be absent from n identities. The critical rate is at most
-# n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 1600 at 95 % confidence), to leave room for them.
+# A promise takes n identities whose resampled rates stay above MIN_PEOPLE / n of the observed one, and MIN_ERRORS accepted
+# pairs of identities at the critical rate without heavy tails. With them it is lower, but must be at least MIN_SEEN pairs:
+# less could not be told from zero.
+MIN_PEOPLE, MIN_ERRORS, MIN_SEEN = 38.0, 1.5, 0.1
+# Exponent of the resampled quantile in the critical rate: 2, because the identities that are not in the sample may be more
+# unequal than those that are, or 1 + sqrt(FEW_PEOPLE / n) if that is lower; and how fast it grows with heavy tails.
+FEW_PEOPLE, TAIL_SLOPE = 300.0, 2.0
+# Kinds of people that are rarer than log(1 / alpha) / n may be absent from n identities. Without heavy tails the critical
+# rate is at most n / (ENOUGH_PEOPLE * log(1 / alpha)) of the target (n / 1600 at 95 % confidence), to leave room for them.
 ENOUGH_PEOPLE = 534.0
 # Inequality is learned at the first N_LEARNED levels (by factors of 2) from the target upwards, up to MAX_RATE.
 N_LEARNED = 4
@@ -163,12 +170,15 @@ class Inequality:
         Rate of accepted pairs at each level.
     alpha : float
         Probability of an error, 1 - confidence.
+    tails : float
+        What heavy tails add to the exponent of the quantile.
     """
 
     def __init__(self, resampler: Resampler, n_units: Sequence[int], confidence: float) -> None:
         self._resampler, self._n_units, self.alpha = resampler, list(n_units), 1.0 - confidence
         self._n_draws = max(N_DRAWS, math.ceil(20.0 / self.alpha))
         self.rates, self._low_rates = resampler.rates(), resampler.rates(low=True)
+        self.tails = TAIL_SLOPE * _heavy_tails(resampler, self.rates)
         self._found: dict[tuple[bool, int, float], float] = {}
 
     def quantile(self, target: float, *, low: bool = False) -> float:
@@ -203,6 +213,16 @@ class Inequality:
         return self._found[key]
 
 
+def _heavy_tails(resampler: Resampler, rates: FloatArray) -> float:
+    """Return the irregular kurtosis of identities, or of sessions if that is higher; 0 if they cannot be compared."""
+    level = nearest_level(rates)
+    if level is None:
+        return 0.0
+    n_pairs = len(resampler.compared)
+    scores = (normal_scores(units, 2.0 * n_pairs / len(units)) for units in resampler.unit_rates(level))
+    return max((heavy_tails(of_units) for of_units in scores if of_units is not None), default=0.0)
+
+
 @dataclass(frozen=True)
 class Criterion:
     """The critical rate of a promise: it is given at thresholds whose observed rate is at most this.
@@ -217,12 +237,15 @@ class Criterion:
         Estimate of the number of identities that the promise takes.
     possible : float or None
         Lowest target that these identities support; None if none below `MAX_RATE` is.
+    tails : float
+        What heavy tails add to the exponent of the quantile; 0 if no identity stands out.
     """
 
     critical: float
     quantile: float
     n_needed: int
     possible: float | None
+    tails: float = 0.0
 
 
 def regular_criterion(inequality: Inequality, target: float, n_units: Sequence[int], n_identity_pairs: int) -> Criterion:
@@ -246,24 +269,34 @@ def regular_criterion(inequality: Inequality, target: float, n_units: Sequence[i
     """
     fewest = min(n_units)
 
-    def share(q: float, n: float) -> float:
-        return float(min(q**MARGIN, -n / (ENOUGH_PEOPLE * math.log(inequality.alpha))))
+    def margin(n: float) -> float:
+        return 1.0 + math.sqrt(FEW_PEOPLE / max(n, FEW_PEOPLE))
+
+    def share(q: float, n: float, tails: float) -> float:
+        regular = min(q ** margin(n), -n / (ENOUGH_PEOPLE * math.log(inequality.alpha)))
+        return float(regular ** (1.0 + tails / margin(n)))
 
     def supported(rate: float, n: float) -> bool:
-        expected = n_identity_pairs * rate
-        both = inequality.quantile(rate), inequality.quantile(rate, low=True)
-        return all(q * n >= MIN_PEOPLE and share(q, n) * expected >= MIN_ERRORS for q in both)
+        q, expected = inequality.quantile(rate), n_identity_pairs * rate
+        if (
+            q * n < MIN_PEOPLE
+            or share(q, n, 0.0) * expected < MIN_ERRORS
+            or share(q, n, inequality.tails) * expected < MIN_SEEN
+        ):
+            return False
+        q_low = inequality.quantile(rate, low=True)
+        return q_low * n >= MIN_PEOPLE and q_low ** (margin(n) + inequality.tails) * expected >= MIN_ERRORS
 
     q = inequality.quantile(target)
     if supported(target, fewest):
-        return Criterion(share(q, fewest) * target, q, n_units[0], target)
+        return Criterion(share(q, fewest, inequality.tails) * target, q, n_units[0], target, inequality.tails)
     # More identities at the target are like these identities at a higher rate; the needed number is read off there.
     higher = sorted(float(rate) for rate in inequality.rates if target < rate <= MAX_RATE)
     at = bisect_left(higher, True, key=lambda rate: supported(rate, fewest * math.sqrt(rate / target)))
     n_needed = n_units[0] * math.sqrt((higher[at] if at < len(higher) else MAX_RATE) / target)
     at = bisect_left(higher, True, key=lambda rate: supported(rate, fewest))
     possible = higher[at] if at < len(higher) else None
-    return Criterion(-1.0, q, math.ceil(n_needed), possible)
+    return Criterion(-1.0, q, math.ceil(n_needed), possible, inequality.tails)
 
 
 def free_criterion(free: FreeBound, target: float, confidence: float, n_identities: int) -> Criterion:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,34 +42,58 @@ class Resampler:
     ----------
     first, second : ndarray of shape (n_cell_pairs,)
         The two cells of each pair of cells, as integers from 0.
-    accepted : ndarray of shape (n_thresholds + 1, n_cell_pairs)
-        Weight of the accepted pairs of each pair of cells at decreasing thresholds; the last row has all pairs.
+    table : sparse array of shape (n_cell_pairs, n_thresholds + 1)
+        Weight of the pairs of each pair of cells by the first of some decreasing thresholds that accepts them; the last column
+        has those that none accepts.
     levels, low_levels : ndarray of int
-        The thresholds at which accepted, and rejected, pairs are counted, as rows.
+        The thresholds at which accepted, and rejected, pairs are counted, as columns.
     factors : list of ndarray of shape (n_cells,)
         Number of the identity of each cell, and of its session if there are sessions.
     """
 
     first: Codes
     second: Codes
-    accepted: FloatArray
+    table: sparse.csc_array
     levels: Codes
     low_levels: Codes
     factors: list[Codes]
 
-    @property
+    @cached_property
     def compared(self) -> FloatArray:
         """Weight of all pairs of each pair of cells."""
-        return np.asarray(self.accepted[-1])
+        return np.asarray(self.table.sum(axis=1))
 
     def rates(self, *, low: bool = False) -> FloatArray:
         """Return the rate of accepted pairs at each level, or of rejected pairs at each low level."""
-        rates = self.accepted.sum(axis=1) / self.compared.sum()
+        rates = np.cumsum(self.table.sum(axis=0)) / self.compared.sum()
         return np.asarray(1.0 - rates[self.low_levels] if low else rates[self.levels])
 
-    def _counted(self, level: int, low: bool) -> FloatArray:
-        """Return the weight of accepted, or rejected, pairs of each pair of cells at a level."""
-        return np.asarray(self.compared - self.accepted[self.low_levels[level]] if low else self.accepted[self.levels[level]])
+    def _counted(self, level: int, low: bool) -> tuple[Codes, FloatArray]:
+        """Return the pairs of cells that have accepted, or rejected, pairs at a level, repeatedly, and the weight of these."""
+        border = self.table.indptr[(self.low_levels if low else self.levels)[level] + 1]
+        chosen = slice(border, None) if low else slice(border)
+        return self.table.indices[chosen], self.table.data[chosen]
+
+    @lru_cache(maxsize=64)  # noqa: B019, a resampler lives as long as one choice of a threshold
+    def _by_cells(self, level: int, low: bool) -> sparse.csr_array:
+        """Return the weight of accepted, or rejected, pairs at a level as a table of first and second cells."""
+        return self._as_table(*self._counted(level, low))
+
+    def _as_table(self, pairs: Codes, values: FloatArray) -> sparse.csr_array:
+        """Return values of pairs of cells as a table of first and second cells."""
+        n_cells = len(self.factors[0])
+        return sparse.csr_array((values, (self.first[pairs], self.second[pairs])), shape=(n_cells, n_cells))
+
+    def unit_rates(self, level: int) -> list[FloatArray]:
+        """Return the rate of accepted pairs of each identity, and of each session, at a level."""
+        pairs, counted = self._counted(level, low=False)
+        both = np.concatenate([self.first, self.second])
+        found = np.concatenate([self.first[pairs], self.second[pairs]])
+        return [
+            np.bincount(factor[found], np.tile(counted, 2), minlength=int(factor.max()) + 1)
+            / np.bincount(factor[both], np.tile(self.compared, 2))
+            for factor in self.factors
+        ]
 
     def relative_rates(self, level: int, n_drawn: tuple[int, ...], n_draws: int, *, low: bool = False) -> FloatArray:
         """Return the rates of resampled identities relative to the rate of all of them.
@@ -91,10 +115,10 @@ class Resampler:
             Relative rates; draws without any compared pair count as 0.
         """
         weights, compared = self._draw(n_drawn, n_draws)
-        counted = self._counted(level, low)
-        expected = compared * (counted.sum() / self.compared.sum())
+        counted = self._by_cells(level, low)
+        expected = compared * (counted.data.sum() / self.compared.sum())
         relative: FloatArray = np.zeros(n_draws)
-        np.divide(self._sum(counted, weights), expected, out=relative, where=expected > 0.0)
+        np.divide(_weighted_sum(counted, weights), expected, out=relative, where=expected > 0.0)
         return relative
 
     @lru_cache(maxsize=16)  # noqa: B019, a resampler lives as long as one choice of a threshold
@@ -105,17 +129,16 @@ class Resampler:
         weights = np.ones((n_cells, n_draws))
         for factor, n in zip(self.factors, n_drawn, strict=True):
             n_units = int(factor.max()) + 1
-            weights *= rng.multinomial(n, np.full(n_units, 1.0 / n_units), size=n_draws).T[factor]
+            drawn = rng.integers(0, n_units, (n, n_draws)) * n_draws + np.arange(n_draws)
+            weights *= np.bincount(drawn.ravel(), minlength=n_units * n_draws).reshape(n_units, n_draws)[factor]
         if len(self.compared) == n_cells * (n_cells - 1) // 2 and np.allclose(self.compared, 1.0):  # all pairs, with weight 1
             return weights, (weights.sum(axis=0) ** 2 - (weights**2).sum(axis=0)) / 2.0
-        return weights, self._sum(self.compared, weights)
+        return weights, _weighted_sum(self._as_table(np.arange(len(self.compared)), self.compared), weights)
 
-    def _sum(self, values: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the sum of values of pairs of cells, weighted by the product of the weights of both cells, for each draw."""
-        found = np.flatnonzero(values)
-        shape = (len(weights), len(weights))
-        table = sparse.csr_array((values[found], (self.first[found], self.second[found])), shape=shape)
-        return np.asarray(np.einsum("cd,cd->d", weights, table @ weights))
+
+def _weighted_sum(table: sparse.csr_array, weights: FloatArray) -> FloatArray:
+    """Return the sum of a table of pairs of cells, weighted by the product of the weights of both cells, for each draw."""
+    return np.asarray(np.einsum("cd,cd->d", weights, table @ weights))
 
 
 class IdentityRates:
@@ -171,7 +194,7 @@ class IdentityRates:
         self._high, self._low = np.isin(self._levels, levels), np.isin(self._levels, low_levels)
         self._identities, self._sessions, self._weighting = identities, sessions, weighting
         self._n_identities = int(identities.max()) + 1
-        self._kept = np.ones(self._n_identities, dtype=np.bool_) if kept is None else kept
+        self._kept = kept
         in_sessions = np.zeros_like(identities) if sessions is None else sessions
         n_sessions = int(in_sessions.max()) + 1
         found, self._cells = np.unique(identities * n_sessions + in_sessions, return_inverse=True)
@@ -182,7 +205,8 @@ class IdentityRates:
         self.highest = -np.inf
         self.degrees: Codes = np.zeros(self._n_identities, dtype=np.int64)
         self._kept_codes: list[Codes] = []
-        self._kept_tables: list[FloatArray] = []
+        self._kept_tables: list[sparse.csr_array] = []
+        self._resampler: Resampler | None = None
 
     def add(self, first: Index, second: Index, scores: FloatArray, order: FloatArray | None = None) -> None:
         """Count different pairs; all pairs of two identities must come in one call.
@@ -208,18 +232,22 @@ class IdentityRates:
         self.largest = max(self.largest, int(sizes.max(initial=0)))
         self.highest = max(self.highest, float(scores.max(initial=-np.inf)))
         self.degrees += np.bincount(np.concatenate([low, high]), minlength=self._n_identities)
-        kept = self._kept[u] & self._kept[v]
         ordered = scores if order is None else order
-        self._keep(self._cells[first[kept]], self._cells[second[kept]], ordered[kept], weights[kept])
+        if self._sessions is None and self._kept is None:  # cells are identities
+            self._keep(found, numbers, ordered, weights)
+            return
+        kept = np.flatnonzero(self._kept[u] & self._kept[v]) if self._kept is not None else np.arange(len(codes))
+        cells = np.sort(self._cells[np.column_stack([first[kept], second[kept]])], axis=1)
+        self._keep(*_distinct(cells[:, 0] * self._n_cells + cells[:, 1], self._n_cells**2), ordered[kept], weights[kept])
 
-    def _keep(self, first: Codes, second: Codes, scores: FloatArray, weights: FloatArray) -> None:
-        """Keep the weights of accepted and of all pairs of each pair of cells."""
-        codes = np.minimum(first, second) * self._n_cells + np.maximum(first, second)
-        found, numbers = _distinct(codes, self._n_cells**2)
-        n_rows = len(self._levels) + 1
-        table = np.bincount(_level(self._levels, scores) * len(found) + numbers, weights, minlength=n_rows * len(found))
+    def _keep(self, found: Codes, numbers: Codes, scores: FloatArray, weights: FloatArray) -> None:
+        """Keep the weight of the pairs of each pair of cells by the first level that accepts them."""
+        shape = (len(found), len(self._levels) + 1)
+        table = sparse.csr_array((weights, (numbers, _level(self._levels, scores))), shape=shape)
+        table.sum_duplicates()
         self._kept_codes.append(found)
-        self._kept_tables.append(np.cumsum(table.reshape(n_rows, len(found)), axis=0))
+        self._kept_tables.append(table)
+        self._resampler = None
 
     @property
     def total(self) -> float:
@@ -256,11 +284,14 @@ class IdentityRates:
         Resampler
             Identities and sessions are numbered anew, from 0.
         """
-        codes, table = np.concatenate(self._kept_codes), np.concatenate(self._kept_tables, axis=1)
-        cells, numbers = np.unique(np.concatenate(np.divmod(codes, self._n_cells)), return_inverse=True)
-        first, second = np.split(numbers, 2)
-        factors = [np.unique(factor[cells], return_inverse=True)[1] for factor in self._factors]
-        return Resampler(first, second, table, np.flatnonzero(self._high), np.flatnonzero(self._low), factors)
+        if self._resampler is None:
+            codes, table = np.concatenate(self._kept_codes), sparse.vstack(self._kept_tables, format="csc")
+            cells, numbers = _distinct(np.concatenate(np.divmod(codes, self._n_cells)), self._n_cells)
+            first, second = np.split(numbers, 2)
+            factors = [np.unique(factor[cells], return_inverse=True)[1] for factor in self._factors]
+            levels = np.flatnonzero(self._high), np.flatnonzero(self._low)
+            self._resampler = Resampler(first, second, table, *levels, factors)
+        return self._resampler
 
 
 def count_identity_rates(
@@ -418,4 +449,7 @@ def _distinct(codes: Codes, n_codes: int) -> tuple[Codes, Codes]:
 
 def _level(thresholds: FloatArray, scores: FloatArray) -> Codes:
     """Return the index of the first of some decreasing thresholds that accepts each score."""
-    return np.asarray(len(thresholds) - np.searchsorted(thresholds[::-1], scores, side="right"))
+    level = np.full(len(scores), len(thresholds))
+    found = np.flatnonzero(scores >= thresholds[-1]) if len(thresholds) else np.empty(0, dtype=np.int64)
+    level[found] -= np.searchsorted(thresholds[::-1], scores[found], side="right")
+    return level

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
-from scipy.stats import beta, t
+from scipy.special import expit, logit, stdtrit
+from scipy.stats import beta
 
 from simtree._utils.validation import check_real
 from simtree.evaluation._tallies import Influence, PairTally
@@ -59,7 +59,7 @@ def wilson_interval(rate: ArrayLike, n_effective: ArrayLike, df: ArrayLike, conf
     [0.0, 0.014]
     """
     p, n = np.asarray(rate, dtype=np.float64), np.asarray(n_effective, dtype=np.float64)
-    square = t.ppf(0.5 + confidence / 2.0, np.asarray(df)) ** 2 / n
+    square = stdtrit(np.asarray(df), 0.5 + confidence / 2.0) ** 2 / n
     middle = (p + square / 2.0) / (1.0 + square)
     half = np.sqrt(square * (p * (1.0 - p) + square / 4.0)) / (1.0 + square)
     low, high = np.where(p <= 0.0, 0.0, middle - half), np.where(p >= 1.0, 1.0, middle + half)
@@ -214,12 +214,14 @@ def carried_ends(
     ends = np.full(len(rates), np.nan)
     first = np.searchsorted(rates, p, side="left")
     last = np.searchsorted(rates, np.minimum(LOOSER * p, 0.5), side="right")
-    quantile = t.ppf(0.5 + confidence / 2.0, df)
-    for place in np.flatnonzero((p < 0.5) & (first < len(rates))):
-        highest = scaled[first[place] : max(last[place], first[place] + 1)].max()
-        error = highest / p[place] ** 0.25 if highest > 0.0 else np.nan
-        stretch = 1.0 + CARRIED_STRETCH * shared[first[place]] * error * (1.0 - 2.0 * p[place])
-        ends[place] = expit(logit(p[place]) + quantile[place] * error * stretch)
+    places = np.flatnonzero((p < 0.5) & (first < len(rates)))
+    if not len(places):
+        return ends
+    begin, end = first[places], np.maximum(last[places], first[places] + 1)
+    highest = np.maximum.reduceat(np.append(scaled, 0.0), np.column_stack([begin, end]).ravel())[::2]
+    error = np.where(highest > 0.0, highest, np.nan) / p[places] ** 0.25
+    stretch = 1.0 + CARRIED_STRETCH * shared[begin] * error * (1.0 - 2.0 * p[places])
+    ends[places] = expit(logit(p[places]) + stdtrit(df[places], 0.5 + confidence / 2.0) * error * stretch)
     return ends
 
 
@@ -270,14 +272,36 @@ def logit_interval(
     inside = (values > 0.0) & (values < 1.0)
     p = values[inside]
     error = np.sqrt(np.maximum(variance[inside], p * (1.0 - p) / n_pairs)) / (p * (1.0 - p))
-    quantile = t.ppf(0.5 + confidence / 2.0, df[inside])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for column, sign in ((0, -1.0), (1, 1.0)):
-            stretch = 1.0 + STRETCH * shared[inside] * error * np.maximum(sign * (1.0 - 2.0 * p), 0.0)
-            ends[inside, column] = expit(logit(p) + sign * quantile * error * stretch)
+    quantile = stdtrit(df[inside], 0.5 + confidence / 2.0)
+    ends[inside] = logit_ends(p, error, quantile, STRETCH * shared[inside])
     # Rates of units lie in [0, 1], so the variance is at most that of one pair per unit.
     ends = np.stack([np.fmax(ends[:, 0], limits[:, 0]), np.fmin(ends[:, 1], limits[:, 1])], axis=-1)
     return np.stack([np.minimum(ends[:, 0], values), np.maximum(ends[:, 1], values)], axis=-1)
+
+
+def logit_ends(p: FloatArray, error: FloatArray, quantile: FloatArray, stretch: FloatArray) -> FloatArray:
+    """Return the ends of intervals on the logit scale.
+
+    Parameters
+    ----------
+    p, error : array of shape (n,)
+        Rates above 0 and below 1, and their standard errors on the logit scale.
+    quantile : array of shape (n,)
+        Number of standard errors.
+    stretch : array of shape (n,)
+        How much longer the interval is towards 1/2, per standard error.
+
+    Returns
+    -------
+    array of shape (n, 2)
+        Lower and upper ends.
+    """
+    ends = np.empty((len(p), 2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column, sign in ((0, -1.0), (1, 1.0)):
+            factor = 1.0 + stretch * error * np.maximum(sign * (1.0 - 2.0 * p), 0.0)
+            ends[:, column] = expit(logit(p) + sign * quantile * error * factor)
+    return ends
 
 
 def matched_intervals(
@@ -313,12 +337,42 @@ def matched_intervals(
         place = max(int(np.searchsorted(x, target, side="right")) - 1, 0)
         strict = min(int(np.searchsorted(highs, target, side="left")), place)
         loose = max(int(np.searchsorted(lows, target, side="right")) - 1, place)
-        product = np.sqrt((of_x[:, place] @ of_x[:, place]) * (of_y[:, place] @ of_y[:, place]))
-        correlation = float(of_x[:, place] @ of_y[:, place] / product) if product > 0.0 else 0.0
+        correlated = correlation(of_x[:, place], of_y[:, place])
         for column, sign, end in ((0, -1.0, strict), (1, 1.0, loose)):
-            fixed, moved = (max(sign * (to - value), 0.0) for to in (y_ends[place, column], y[end]))
-            found[row, column] = value + sign * np.sqrt(fixed**2 + moved**2 - 2.0 * correlation * fixed * moved)
+            found[row, column] = combined_end(float(value), sign, y_ends[place, column], y[end], correlated)
     return np.clip(found, 0.0, 1.0)
+
+
+def correlation(of_x: FloatArray, of_y: FloatArray) -> float:
+    """Return the correlation of two metrics from the influences of units; 0 if one of them does not vary."""
+    product = np.sqrt((of_x @ of_x) * (of_y @ of_y))
+    return float(of_x @ of_y / product) if product > 0.0 else 0.0
+
+
+def combined_end(value: float, sign: float, fixed_end: float, moved_to: float, correlated: float) -> float:
+    """Return one end of the interval of a rate at an estimated threshold, from its two distances.
+
+    Parameters
+    ----------
+    value : float
+        The rate.
+    sign : float
+        -1 for the lower and 1 for the upper end.
+    fixed_end : float
+        End of the interval at a fixed threshold.
+    moved_to : float
+        The rate at the threshold of that end.
+    correlated : float
+        Correlation of this rate and the one that decides the threshold, both at a fixed threshold.
+
+    Returns
+    -------
+    float
+        The end.
+    """
+    fixed, moved = (max(sign * (to - value), 0.0) for to in (fixed_end, moved_to))
+    # Rounding may give less than 0 with a correlation of 1.
+    return float(value + sign * np.sqrt(max(fixed**2 + moved**2 - 2.0 * correlated * fixed * moved, 0.0)))
 
 
 def curve_thresholds(same: FloatArray, different: FloatArray, at: ArrayLike = (), n: int = 100) -> FloatArray:
@@ -336,6 +390,15 @@ def placements(scores: FloatArray, others: FloatArray) -> FloatArray:
     ordered = np.sort(others)
     below, up_to = np.searchsorted(ordered, scores, side="left"), np.searchsorted(ordered, scores, side="right")
     return np.asarray((below + up_to) / (2.0 * len(others)))
+
+
+def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values in order, and the index of each value among them."""
+    if np.issubdtype(values.dtype, np.integer) and len(values) and values.min() >= 0 and values.max() < len(values):
+        present = np.zeros(int(values.max()) + 1, dtype=bool)
+        present[values] = True
+        return np.flatnonzero(present), (np.cumsum(present) - 1)[values]  # without sorting, which took a third of a tally
+    return np.unique(values, return_inverse=True)
 
 
 def tally_pairs(
@@ -373,7 +436,7 @@ def tally_pairs(
     ([3.0, 2.0, 1.0], [0.0, 1.0, 2.0])
     """
     score, is_same = check_scores(scores, same)
-    units, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
+    units, numbers = _numbered(np.concatenate([first, second]))
     u, v = np.split(numbers, 2)
     groups = IndexPairs(u.astype(np.int32), v.astype(np.int32), is_same).disjoint_groups(np.arange(len(units)), N_GROUPS)
     if groups is not None:

@@ -6,11 +6,11 @@ Coverage is measured in docs/intervals.md. A reason names what dominates, so tha
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import skew
+from scipy.stats import kurtosis, skew
 
 from simtree._utils.validation import count
 from simtree.evaluation._intervals import CurveTallies
+from simtree.evaluation._normal_scores import nearest_level, normal_scores
 from simtree.evaluation._searching import SearchCounts
 from simtree.evaluation._tallies import PairTally
 from simtree.metrics import FloatArray
@@ -19,11 +19,10 @@ from simtree.metrics import FloatArray
 MIN_UNITS, MIN_SESSIONS = 10, 20
 # Few units bring most pairs if this share of them would be as informative with equal weights (Kish), and at most this many.
 MAX_EVEN_SHARE, MAX_EVEN = 1.0 / 3.0, 50.0
-# Units are very unequal if the skewness of how often each is accepted exceeds a constant plus a share of 1 / n_units, at the
-# false positive rate nearest to SKEWED_AT. Normal scores of their rates are compared, which are about normal if people are.
-MAX_SKEWNESS, MAX_SKEWNESS_PER_UNIT, SKEWED_AT = 1.25, 3.0, 0.3
-# With fewer others than this, the rate of a unit says little about it.
-MIN_OTHERS = 10
+# Units are very unequal if the skewness of the normal scores of how often each is accepted, or the weight of their tails,
+# exceeds a constant plus a share of 1 / n_units.
+MAX_SKEWNESS, MAX_SKEWNESS_PER_UNIT = 1.25, 4.0
+MAX_TAILS, MAX_TAILS_PER_UNIT = 0.6, 30.0
 
 OF_SEARCHES = "sessions are not accounted for in the intervals of rank 1 and FNIR."
 
@@ -57,9 +56,10 @@ def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, place: int
         reason = _few_bring_most(tally)
         if reason is not None:
             found.append(f"{reason} {unit} bring half of the {kind} pairs, so intervals of the {what} may be too narrow.")
-    skewness = unit_skewness(tallies.different)
-    if abs(skewness) > MAX_SKEWNESS + MAX_SKEWNESS_PER_UNIT / n_units:
-        found.append(_standing_out(tallies, searches, skewness, place, unit))
+    skewness, tails = unit_shape(tallies.different)
+    is_skewed = abs(skewness) > MAX_SKEWNESS + MAX_SKEWNESS_PER_UNIT / n_units
+    if is_skewed or tails > MAX_TAILS + MAX_TAILS_PER_UNIT / n_units:
+        found.append(_standing_out(tallies, searches, np.sign(skewness) if is_skewed else 0.0, place, unit))
     sessions = tallies.different.by_session
     if sessions is not None:
         n_sessions = int(np.count_nonzero(sessions.weights))
@@ -82,8 +82,8 @@ def _few_bring_most(tally: PairTally) -> str | None:
     return f"{_n_for_half(weights)} of {tally.n_active}"
 
 
-def unit_skewness(tally: PairTally) -> float:
-    """Return the skewness of how often units are accepted with others, as normal scores; 0 where it cannot be judged.
+def unit_shape(tally: PairTally) -> tuple[float, float]:
+    """Return the shape of the distribution of how often units are accepted with others, as normal scores.
 
     Parameters
     ----------
@@ -92,33 +92,39 @@ def unit_skewness(tally: PairTally) -> float:
 
     Returns
     -------
-    float
-        Skewness. It does not change with increasing functions of the scores.
+    skewness : float
+        Skewness.
+    tails : float
+        Excess kurtosis minus twice the squared skewness: about 0 for normal and log-normal scores, which are merely skewed, and
+        positive if both tails are heavy.
+
+    Notes
+    -----
+    Both do not change with increasing functions of the scores, and are 0 where they cannot be judged.
     """
+    level = nearest_level(tally.rates[:-1])
+    if level is None:
+        return 0.0, 0.0
     active = tally.by_unit.weights > 0.0
-    n_others = 2.0 * tally.n_unit_pairs / max(tally.n_active, 1)
-    rates = tally.rates[:-1]
-    inside = np.flatnonzero((rates > SKEWED_AT / 2.0) & (rates < 2.0 * SKEWED_AT))
-    if n_others < MIN_OTHERS or not len(inside):
-        return 0.0
-    place = int(inside[np.argmin(np.abs(rates[inside] - SKEWED_AT))])
-    # Half an acceptance more and less keeps the normal scores of 0 and 1 finite.
-    of_units = ndtri((tally.by_unit.rates(place)[active] * n_others + 0.5) / (n_others + 1.0))
-    return float(skew(of_units)) if np.ptp(of_units) > 0.0 else 0.0
+    scores = normal_scores(tally.by_unit.rates(level)[active], 2.0 * tally.n_unit_pairs / max(tally.n_active, 1))
+    if scores is None:
+        return 0.0, 0.0
+    skewness = float(skew(scores))
+    return skewness, float(kurtosis(scores)) - 2.0 * skewness**2
 
 
-def _standing_out(tallies: CurveTallies, searches: SearchCounts | None, skewness: float, place: int, unit: str) -> str:
-    """Return the sentence on units that are accepted far more, or less, often with others than most."""
+def _standing_out(tallies: CurveTallies, searches: SearchCounts | None, sign: float, place: int, unit: str) -> str:
+    """Return the sentence on units that are accepted far more (1), less (-1), or either (0), often with others than most."""
     n_units = tallies.different.n_active
-    if skewness > 0.0:
+    how = {1.0: "more", -1.0: "less", 0.0: "more or far less"}[float(sign)]
+    what = f"some {unit} are mistaken for others far {how} often than most"
+    if sign >= 0.0:
         accepted = np.nan_to_num(tallies.different.by_unit.rates(place)) * tallies.different.by_unit.weights
         who = f"{_n_for_half(accepted)} of {n_units} {unit} bring half of the false positives" if accepted.any() else ""
         hub = 0.0 if searches is None else searches.largest_hub()
         search = f"one is the best wrong match of {100 * hub:.0f} % of the searches" if hub > 0.25 else ""
         named = " and ".join(filter(None, [who, search]))
-        what = f"some {unit} are mistaken for others far more often than most" + (f" ({named})" if named else "")
-    else:
-        what = f"some {unit} are mistaken for others far less often than most"
+        what += f" ({named})" if named else ""
     return (
         f"{what}; new {unit} may be still more extreme, so intervals of the FPR, rank 1 and FNIR, and of rates at low FPRs, "
         "may be too narrow."

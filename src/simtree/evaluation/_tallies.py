@@ -47,7 +47,7 @@ class ClusterSums:
         placed: FloatArray | None,
     ) -> None:
         """Add pairs of clusters: the first threshold that accepts each, its weight, and its placement times its weight."""
-        apart = first != second
+        apart = _chosen(first != second)
         for cluster, chosen in ((first, slice(None)), (second[apart], apart)):
             weight = None if weights is None else weights[chosen]
             at = np.bincount(cluster * self._width + level[chosen], weight, minlength=self._at_level.size)
@@ -212,11 +212,12 @@ class PairTally:
         self._sums += self._column_sums(level, weights, placed)
         low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
         cells = low * self.n_units + high
-        apart = low != high
-        self.n_unit_pairs += len(scores) if self.independent else len(np.unique(cells[~apart]))
+        within, apart = low == high, low != high
+        self.n_unit_pairs += len(scores) if self.independent else len(np.unique(cells[within]))
         if apart.any():
-            chosen = [None if array is None else array[apart] for array in (weights, placed)]
-            self._add_cells(cells[apart], level[apart], *chosen)
+            kept = _chosen(apart)
+            chosen = [None if array is None else array[kept] for array in (weights, placed)]
+            self._add_cells(cells[kept], level[kept], *chosen)
 
     def _column_sums(self, level: NDArray[np.int64], weights: FloatArray | None, placed: FloatArray | None) -> FloatArray:
         """Return sums of weights of the pairs accepted at each threshold, of placements, and of all weights."""
@@ -230,7 +231,8 @@ class PairTally:
 
         The squared number of accepted pairs of a cell grows by ``w (2 before + w)`` with each pair, in order of the thresholds.
         """
-        order = np.argsort(cells * (len(self.thresholds) + 1) + level)
+        keys = cells * (len(self.thresholds) + 1) + level
+        order = np.argsort(keys.astype(np.int32) if keys.max() <= np.iinfo(np.int32).max else keys)  # small numbers sort faster
         cells, level = cells[order], level[order]
         weight = np.ones(len(cells)) if weights is None else weights[order]
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
@@ -270,6 +272,11 @@ class PairTally:
         return int(np.count_nonzero(self.by_unit.weights))
 
 
+def _chosen(mask: NDArray[np.bool_]) -> Any:
+    """Return an index of the chosen pairs, which copies nothing if these are all."""
+    return slice(None) if mask.all() else mask
+
+
 def variance_of(by_unit: FloatArray, own: FloatArray, n_units: int) -> FloatArray:
     """Return the variance of metrics from the influences of units and the summed squared influences of pairs of units."""
     squares = np.einsum("ij,ij->j", by_unit, by_unit)
@@ -282,14 +289,3 @@ def _unbiased(shared: FloatArray, n_units: int, df: int, n_left: int) -> FloatAr
     """Return the shared part of a variance, corrected for the estimated mean; infinite with too few units."""
     factor = n_units * df / n_left**2 if n_left > 0 else np.inf
     return np.multiply(shared, factor, out=np.zeros_like(shared), where=shared > 0.0)
-
-
-def degrees_of_freedom(by_unit: FloatArray, n_units: int) -> FloatArray:
-    """Return the degrees of freedom of a sum of squared influences (Satterthwaite): few, if few units dominate the sum."""
-    squares = by_unit**2
-    total = squares.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kurtosis = n_units * (squares**2).sum(axis=0) / total**2
-        found = 2.0 * n_units / (kurtosis - 1.0)
-    maximum = float(max(n_units - 1, 1))
-    return np.where(np.isfinite(found), np.clip(found, 1.0, maximum), maximum)

@@ -35,6 +35,8 @@ from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import IndexPairs, PairSource
 
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
+# A refusal says that some identities stand out if heavy tails add this much to the exponent of the critical rate.
+MIN_TOLD = 1.0
 
 
 @dataclass(frozen=True)
@@ -459,9 +461,10 @@ def _refusal(goal: Goal, criterion: Criterion, n_units: list[int]) -> str:
             f"{said} without an assumption from {people}, not even without a single error: give data of about "
             f"{criterion.n_needed:,} identities{lower}, or assume='regular'."
         )
+    standing_out = ", and some stand out from the others" if criterion.tails >= MIN_TOLD else ""
     return (
         f"{said}: {people} are too few, or too unequal (resampled, they may keep only {100 * criterion.quantile:.0f} % of "
-        f"their false positives). Give data of about {criterion.n_needed:,} identities{lower}."
+        f"their false positives{standing_out}). Give data of about {criterion.n_needed:,} identities{lower}."
     )
 
 
