@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from accuracy import data
 from accuracy.catalogue import mnist_split
 from accuracy.protocol import MIN_DIFFERENT, SCALES
 from measure import N_JOBS
-from problems import as_rows, row_numbers
+from problems import row_numbers
 from simtree import AutoSimilarity, StackedSimilarity
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import markdown_table
@@ -37,11 +36,6 @@ TEST_PAIRS = {"full": 1_200_000, "tiny": 20_000}
 SAME_SHARE = 1 / 6
 OPEN = {"keystroke": data.read_keystroke, "audiomnist": data.read_audiomnist, "lfw": data.read_lfw}
 CLOSED = {name: (lambda name=name: data.read_uci(name)) for name in data.UCI}
-
-
-def digits() -> data.Labelled:
-    X, y = load_digits(return_X_y=True)
-    return data.Labelled(as_rows(X), y)
 
 
 def random_split(samples: data.Labelled, open_set: bool, seed: int, n_pairs: int) -> data.Split:
@@ -63,7 +57,7 @@ def split_of(name: str, seed: int, size: str) -> tuple[data.Split, bool]:
         return random_split(data.make_samples(), name in OPEN, seed, n_pairs), name in OPEN
     if name == "mnist":
         return mnist_split(SCALES["full"], seed + 1, None), False
-    samples = digits() if name == "digits" else (OPEN | CLOSED)[name]()
+    samples = data.read_digits() if name == "digits" else (OPEN | CLOSED)[name]()
     return random_split(samples, name in OPEN, seed, n_pairs), name in OPEN
 
 

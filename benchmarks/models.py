@@ -93,6 +93,13 @@ def xgboost(n_trees: int = 100, **parameters: Any) -> Any:
     return XGBClassifier(**({"n_estimators": n_trees, **leaf_wise, **common()} | parameters))
 
 
+def catboost(n_trees: int = 100, *, n_jobs: int = N_JOBS, random_state: int = SEED, **parameters: Any) -> Any:
+    from catboost import CatBoostClassifier
+
+    quiet = {"verbose": False, "allow_writing_files": False}
+    return CatBoostClassifier(iterations=n_trees, thread_count=n_jobs, random_seed=random_state, **quiet, **parameters)
+
+
 def hist_gradient_boosting(n_trees: int = 100, **parameters: Any) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 

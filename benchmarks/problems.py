@@ -80,9 +80,12 @@ def as_rows(X: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(X, dtype=np.float32)
 
 
-def draw(y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED) -> IndexPairs:
+def draw(
+    y: np.ndarray, n_pairs: int, *, positive_fraction: float | None = 0.5, seed: int = SEED, same_weighting: str = "pairs"
+) -> IndexPairs:
     """Sample pairs of labelled samples, by default half of them same pairs, with a fixed random seed."""
-    return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=positive_fraction, shuffle=False)
+    how = {"positive_fraction": positive_fraction, "same_weighting": same_weighting, "shuffle": False}
+    return PairSampler(y).sample(n_pairs, np.random.default_rng(seed), **how)
 
 
 def row_numbers(pairs: IndexPairs) -> np.ndarray:

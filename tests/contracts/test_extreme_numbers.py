@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from every_estimator import ESTIMATORS, OTHERS
@@ -393,20 +389,3 @@ def test_kernels_take_extreme_numbers(monkeypatch, few_pairs):
     """Runs again interpreted and bounds-checked (`make kernels`), with and without the bounded search."""
     monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", few_pairs)
     check_kernels()
-
-
-def test_no_kernel_leaves_its_arrays():
-    """The same in a process of its own, so that bounds are checked in every run of the tests."""
-    code = f"""
-import sys
-sys.path[:0] = {[path for path in sys.path if path.endswith(("tests", "contracts"))]!r}
-import numba
-assert numba.config.BOUNDSCHECK
-from test_extreme_numbers import check_kernels
-check_kernels()
-print("in bounds")
-"""
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_DISABLE_JIT": "0"}
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout == "in bounds\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,11 +74,10 @@ def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
     monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
     chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(*digits)
     table = pd.DataFrame(chosen.results_)
-    assert set(table["name"]) == set(presets.CANDIDATES)
-    assert chosen.skipped_ == {}
+    assert set(table["name"]) | set(chosen.skipped_) == set(presets.CANDIDATES)
+    assert all(reason.startswith("far behind on the first fold") for reason in chosen.skipped_.values())
     assert table["weight"].sum() == pytest.approx(1.0)
     assert (np.diff(table["weight"]) <= 0.0).all()
-    assert table["criterion"].max() > table.set_index("name")["criterion"]["euclidean"] + 0.1
     assert chosen.n_repeats_ == 1
 
 
@@ -95,7 +96,7 @@ def test_the_table_is_that_of_the_choice(digits):
     np.testing.assert_array_equal(chosen.top_k(X[:3], X, 5)[1], best.top_k(X[:3], X, 5)[1])
     assert chosen.threshold_ == best.threshold_
     assert list(chosen.feature_names_in_[:2]) == ["p0", "p1"]
-    assert "known" in chosen.results_["name"]
+    assert "known" in {*chosen.results_["name"], *chosen.skipped_}
 
 
 def test_where_a_distance_is_all_there_is_to_know_it_is_chosen(round_people):
@@ -270,6 +271,27 @@ def test_given_pairs_are_learned_from(round_people, tmp_path):
     assert set(chosen.results_["name"]) == {"euclidean", "gaussian", "tree"}
     stacked = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X[rows], index.same)
     assert stacked.score(X, y) > 0.9
+
+
+def test_a_candidate_far_behind_on_the_first_fold_sees_no_other(round_people, monkeypatch):
+    fits = []
+
+    class Counted(SimilarityTree):
+        def fit(self, X, y, **options):
+            fits.append(len(X))
+            return super().fit(X, y, **options)
+
+    stump = candidate(Counted(max_depth=1, n_pairs=100, random_state=0))
+    monkeypatch.setattr(presets, "CANDIDATES", {"stump": stump, "euclidean": FEW["euclidean"]})
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
+    assert len(fits) == 3  # the fold has fewer than MIN_SAME same pairs, which say too little
+    fits.clear()
+    monkeypatch.setattr(comparison, "MIN_SAME", 100)
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
+    assert len(fits) == 1
+    assert chosen.results_["name"].tolist() == ["euclidean"]
+    reason = chosen.skipped_["stump"]
+    assert re.fullmatch(r"far behind on the first fold: 0\.\d{3}, and 0\.\d{3} of euclidean", reason)
 
 
 def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_people, monkeypatch):

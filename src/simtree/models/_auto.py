@@ -231,7 +231,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                 if comparison.n_repeats == before or comparison.chooser().is_stable():
                     return
 
-        n_steps = len(candidates) * comparison.max_repeats
+        n_steps = len(candidates) * (1 + comparison.max_repeats)  # the first fold of the first partition is for all of them
         list(reported(steps(), self, n_steps=n_steps, what="comparing candidates", verbose=self.verbose))
         return comparison
 

@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.metrics import FloatArray
+from simtree.metrics import FloatArray, roc_curve
 from simtree.models import _presets as presets
 from simtree.models._choice import Chooser, HeldOutScores
-from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, make_folds, measurable_rate
+from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, criterion, make_folds, measurable_rate
 from simtree.models._timing import Budget, Cost, measure_cost
 from simtree.pairs._sources import PairSource
 
 # Partitions into folds that are made at most.
 MAX_REPEATS = 3
-# Members that a stack usually has, to estimate the time of the last fits.
-USUAL_MEMBERS = 3
+# To estimate the time: members that a stack usually has, and the share of the time of all candidates in all folds that the
+# first partition, and each later one, usually takes.
+USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.7, 0.25
 NO_TIME = "no time is left"
+# A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
+# fold with fewer same pairs says too little.
+FAR_BEHIND, MIN_SAME = 3.0, 300
 
 
 class Comparison:
@@ -76,13 +80,14 @@ class Comparison:
         self.skipped: dict[str, str] = {}
         self.n_known = len(samples)
         self._choosers: dict[int, Chooser] = {}
-        self._longest_trial = 0.0
+        self._longest_trial = self._promised = 0.0
 
     def repeat(self, number: int, rng: np.random.Generator) -> Iterator[str]:
         """Make another partition into folds, and score its held-out pairs by each candidate; yield its name when it is done.
 
-        Candidates that cannot be fitted, or for which there is no time, are skipped. A later partition is for those only that
-        may still turn out to be the best, and skipped as a whole if the budget does not allow it.
+        Candidates that cannot be fitted, for which there is no time, or that are far behind on the first fold are skipped. A
+        later partition is for those only that may still turn out to be the best, and skipped as a whole if the budget does not
+        allow it.
         """
         folds = make_folds(self.source, self.units, number, rng)
         if number and not self._allows_repeat(len(folds)):
@@ -91,16 +96,20 @@ class Comparison:
             raise ValueError(self._no_folds())
         held_out = [HeldOut(self.samples, self.source, fold, self.representation) for fold in folds]
         self.n_known = max(len(fold.samples) for fold in held_out)
-        for name in self.chooser().contenders() if number else list(self.candidates):
-            if number or self._allows(name, held_out):
-                start = time.perf_counter()
-                found = self._try(name, held_out)
-                self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-                if found is None:
-                    self.scores.pop(name, None)
-                else:
-                    self.scores.setdefault(name, []).extend(found)
-            yield name
+        if number:
+            for name in self.chooser().contenders():
+                self._add(name, held_out)
+                yield name
+        else:
+            for name in self.candidates:
+                if self._allows(name, held_out):
+                    self._add(name, held_out[:1])
+                yield name
+            self._give_up(folds[0])
+            for name in self.candidates:
+                if name in self.scores:
+                    self._add(name, held_out[1:])
+                yield name
         self.folds += folds
         if not self.scores:
             name, reason = next(iter(self.skipped.items()))
@@ -156,7 +165,7 @@ class Comparison:
             return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
         last = float(np.mean([self.last_fit(name) for name in self.costs]))
-        return 0.5 * (1 + self.max_repeats) * once + USUAL_MEMBERS * last
+        return (USUAL_SHARE + USUAL_CONTENDERS * (self.max_repeats - 1)) * once + USUAL_MEMBERS * last
 
     def model(self, name: str, size: presets.Size) -> Any:
         """Return an unfitted candidate."""
@@ -175,13 +184,32 @@ class Comparison:
             "class (or more pairs), or fit a single model, such as GaussianSimilarity."
         )
 
-    def _try(self, name: str, held_out: list[HeldOut]) -> list[FloatArray] | None:
-        """Return the scores of a candidate in each fold; None if it cannot be fitted on such data."""
+    def _add(self, name: str, held_out: list[HeldOut]) -> None:
+        """Add the scores of a candidate in some folds; one that cannot be fitted on such data is skipped."""
+        start = time.perf_counter()
+        size = presets.SMALL.compared_on(self.n_known)
         try:
-            return [fold.score(self.model(name, presets.SMALL)) for fold in held_out]
+            self.scores.setdefault(name, []).extend([fold.score(self.model(name, size)) for fold in held_out])
         except ValueError as error:
             self.skipped[name] = str(error)
-            return None
+            del self.scores[name]
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def _give_up(self, fold: Fold) -> None:
+        """Skip the candidates that are so much worse than the best on the first fold that the others are not worth the time."""
+        same = fold.pairs.same
+        n_same = int(np.count_nonzero(same))
+        if n_same < MIN_SAME:
+            return
+        rate = measurable_rate(self.target, len(same) - n_same)
+        values = {name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}
+        # Half a pair more and less keeps the odds of 0 and 1 finite.
+        odds = {name: (n_same * value + 0.5) / (n_same * (1.0 - value) + 0.5) for name, value in values.items()}
+        best = max(odds, key=lambda name: odds[name], default=None)
+        for name, value in values.items():
+            if best is not None and FAR_BEHIND * odds[name] < odds[best]:
+                self.skipped[name] = f"far behind on the first fold: {value:.3f}, and {values[best]:.3f} of {best}"
+                del self.scores[name]
 
     def _allows(self, name: str, held_out: list[HeldOut]) -> bool:
         """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
@@ -199,7 +227,9 @@ class Comparison:
             self.skipped[name] = str(error)
             return False
         self._longest_trial = max(self._longest_trial, time.perf_counter() - start)
-        if self.budget.allows(len(held_out) * self.costs[name].of_fold(fold.known) + self.last_fit(name)):
+        of_fold = self.costs[name].of_fold(fold.known)
+        if self.budget.allows(self._promised + len(held_out) * of_fold + self.last_fit(name)):
+            self._promised += (len(held_out) - 1) * of_fold  # to be taken after the first folds of all candidates
             return True
         self.skipped[name] = NO_TIME
         return False

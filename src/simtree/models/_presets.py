@@ -10,7 +10,7 @@ All of them ask `is_open_set` whether the identities that will be met are those 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
@@ -26,7 +26,6 @@ from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._open_set import is_open_set
 from simtree.models._posterior import PosteriorSimilarity
 from simtree.models._tree import SimilarityTree
-from simtree.models._voting import VotingSimilarity
 from simtree.pairs._sampling import PairSampler
 from simtree.representation import (
     BoostingPosterior,
@@ -126,11 +125,18 @@ class Size:
     n_landmarks: int
     n_extra_trees: int
     n_rounds: int = 30
-    n_updates: int = 2_000
+    n_updates: int = 1_000
+    n_folds: int = 3
+
+    def compared_on(self, n_samples: int) -> Size:
+        """Return the size with no more pairs than are worth their time to compare models on this many samples."""
+        return replace(self, n_pairs=min(self.n_pairs, PAIRS_PER_SAMPLE * n_samples))
 
 
 SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
-LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200, n_rounds=150, n_updates=10_000)
+LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200, n_rounds=150, n_updates=5_000, n_folds=5)
+# Pairs per sample and tree when models are compared. More of them repeat the same samples.
+PAIRS_PER_SAMPLE = 40
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.
@@ -173,10 +179,6 @@ def _on_all(size: Size, representation: Any = None) -> Similarity:
 
 def _on_whitened(size: Size) -> Similarity:
     return _on_all(size, make_pipeline(MarginalQuantiles(), WithinClassWhitening()))
-
-
-def _ensemble(size: Size) -> Similarity:
-    return VotingSimilarity([("gaussian", _gaussian(size)), ("as given", _on_all(size)), ("whitened", _on_whitened(size))])
 
 
 def _on_posterior(size: Size) -> Similarity:
@@ -223,6 +225,17 @@ def _whitened_quantile_cosine(size: Size) -> Similarity:
     return DistanceSimilarity(representation=make_pipeline(quantiles, WithinClassWhitening(emphasis=0.25)))
 
 
+def _whitened_distance(size: Size) -> Similarity:
+    whitened = make_pipeline(StandardScaler(), WithinClassWhitening(emphasis=0.25))
+    return DistanceSimilarity(metric="euclidean", representation=whitened)
+
+
+def _whitened_embedding_cosine(size: Size) -> Similarity:
+    # Embeddings trained for the cosine are compared by their angle from the origin, which stays where it is.
+    whitened = make_pipeline(Normalizer(), WithinClassWhitening(center=False, shrinkage=0.5))
+    return DistanceSimilarity(metric="cosine", representation=whitened)
+
+
 def _normalised_gaussian(size: Size) -> Similarity:
     # Samples of length one: two that point the same way are alike, however far out they are.
     return GaussianSimilarity(representation=make_pipeline(StandardScaler(), WithinClassWhitening(), Normalizer()))
@@ -230,6 +243,10 @@ def _normalised_gaussian(size: Size) -> Similarity:
 
 def _cohort_cosine(size: Size) -> Similarity:
     return CohortNormalization(DistanceSimilarity(metric="cosine"))
+
+
+def _cohort_distance(size: Size) -> Similarity:
+    return CohortNormalization(_whitened_distance(size))
 
 
 def _cohort_forest(size: Size) -> Similarity:
@@ -241,11 +258,11 @@ def _extra_trees(size: Size) -> Any:
 
 
 def _boosted(size: Size) -> Any:
-    return BoostingPosterior(n_rounds=size.n_rounds)
+    return BoostingPosterior(n_rounds=size.n_rounds, cv=size.n_folds)
 
 
 def _network(size: Size) -> Any:
-    return make_pipeline(StandardScaler(), NetworkPosterior(n_updates=size.n_updates))
+    return make_pipeline(StandardScaler(), NetworkPosterior(n_updates=size.n_updates, cv=size.n_folds))
 
 
 def _kernel(size: Size) -> Any:
@@ -276,7 +293,10 @@ CANDIDATES: Mapping[str, Candidate] = {
     "cosine of whitened features": Candidate(_whitened_cosine, closed_set=False),
     "cosine of discriminants": Candidate(_discriminant_cosine, closed_set=False),
     "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine, closed_set=False),
+    "cosine of whitened embeddings": Candidate(_whitened_embedding_cosine, closed_set=False),
+    "distance of whitened features": Candidate(_whitened_distance, closed_set=False),
     "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False),
+    "distance of whitened features relative to a cohort": Candidate(_cohort_distance, closed_set=False),
     # The scale of features does not matter, so that they need not be standardised.
     "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity(), closed_set=False),
     "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian, closed_set=False),
@@ -286,8 +306,8 @@ CANDIDATES: Mapping[str, Candidate] = {
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f, closed_set=False),
     "boosting along discriminant directions": Candidate(_boosting_oblique, closed_set=False),
     "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False),
+    "forest on all coordinates": Candidate(_on_all, closed_set=False),
     "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
-    "ensemble of a likelihood ratio and two forests": Candidate(_ensemble, closed_set=False),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
     "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
     "forest on kernel discriminants of standardised features": Candidate(_standardised_landmarks, closed_set=True),

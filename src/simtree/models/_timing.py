@@ -81,7 +81,8 @@ class Cost:
 
     def of_fold(self, known: PairSource) -> float:
         """Return the seconds to be fitted on the samples of a fold at the small size, and to score the held-out pairs."""
-        fit = self.fixed + presets.SMALL.n_trees * n_drawn(presets.SMALL.n_pairs, known) * self.per_pair
+        size = presets.SMALL.compared_on(len(known.labels)) if known.labels is not None else presets.SMALL
+        fit = self.fixed + size.n_trees * n_drawn(size.n_pairs, known) * self.per_pair
         return fit + self.score + presets.SMALL.n_trees * n_drawn(VALIDATION_PAIRS, known, SAME_SHARE) * self.score_per_pair
 
     def of_last_fit(self, source: PairSource, times: float) -> float:

@@ -16,8 +16,8 @@ from simtree.representation._folded import FoldedPosterior, both_columns
 
 # More layers, or larger weights, are treated as damage of a model file: outputs of all layers stay finite within these limits.
 MAX_LAYERS, MAX_WEIGHT = 16, 1e6
-# Number of rows per update of the weights.
-BATCH = 200
+# Number of rows per update of the weights, and least number of passes over all rows.
+BATCH, MIN_PASSES = 200, 5
 
 
 class Layer(NamedTuple):
@@ -42,7 +42,7 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
     alpha : float, default=1e-2
         Strength of the L2 regularisation of the weights.
     n_updates : int, default=10_000
-        Maximum number of updates of the weights, by 200 rows each; at least five passes over the rows are made.
+        Maximum number of updates of the weights, by at most 200 rows each; at least five passes over the rows are made.
     cv : int, default=5
         Number of folds for cross-fitting, and of networks.
     n_jobs : int or None, default=None
@@ -107,11 +107,12 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
 
         if n_classes == 1:
             return [Layer(np.zeros((X.shape[1], 1)), np.zeros(1))]
+        n_batches = -(-len(X) // BATCH)
         network = MLPClassifier(
             tuple(self._sizes()),
             alpha=float(self.alpha),
             batch_size=min(BATCH, len(X)),
-            max_iter=max(5, int(self.n_updates) * BATCH // len(X)),
+            max_iter=max(MIN_PASSES, int(self.n_updates) // n_batches),
             random_state=seed,
         )
         network.fit(X, targets)
