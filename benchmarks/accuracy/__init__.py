@@ -1,5 +1,6 @@
 """Accuracy of simtree compared with other libraries, on pairs of unseen identities and of known classes.
 
-`catalogue` has one list of models per data set, `data` the splits, `peers` the models that simtree is compared with, `protocol`
-a single run, and `report` the tables and plots; `run` and `page` are the commands.
+`catalogue` and `small` have one list of models per data set, `lists` those that several sets share, and `data` the splits.
+`peers` and the `peers_*` modules have the models that simtree is compared with, `ours` those of simtree, and `settings` what
+`tune` has searched for. `protocol` is a single run, and `report` the tables and plots. `run`, `tune` and `page` are commands.
 """

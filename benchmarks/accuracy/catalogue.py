@@ -7,83 +7,30 @@ other models are in the log and are not repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import QuantileTransformer
 
-from accuracy import data, peers
+from accuracy import data, lists, peers, small
 from accuracy.data import Split
+from accuracy.ours import Represented, cosine_of, ensemble, fitted_forest, fitted_ratio, forest, likelihood_ratio, on_pairs
 from accuracy.peers import ALL, F, Training
-from accuracy.protocol import FPR, Benchmark, Comparison, Model, Problem, Scale
-from problems import row_numbers
+from accuracy.protocol import AUC, FPR, Benchmark, Comparison, Model, Problem, Scale, tpr_at
 from simtree import (
     DistanceSimilarity,
     ForestPosterior,
-    GaussianSimilarity,
     GaussianSplitter,
     KernelDiscriminant,
     MarginalQuantiles,
     SimilarityForest,
-    VotingSimilarity,
     WithinClassWhitening,
 )
 from simtree.models._base import Similarity
 
-AUC = "AUC"
 # Title of the comparison that the README shows.
 BEST = "Best pipeline"
-
-
-def tpr_at(fpr: float) -> str:
-    """Return the name of a rate in tables, JSON and targets."""
-    return f"TPR at {fpr:g}"
-
-
-# simtree
-
-
-def forest(training: Training, *, n_estimators: int = 30, n_pairs: int = 200_000, **parameters: Any) -> SimilarityForest:
-    """Return an unfitted forest; each tree samples its own pairs, as many same as different ones."""
-    settings = {"coordinates": list(ALL), "min_pairs_split": 100} | parameters
-    return SimilarityForest(
-        n_estimators=training.rounds(n_estimators),
-        n_pairs=training.some(n_pairs),
-        n_jobs=training.n_jobs,
-        random_state=training.seed,
-        **settings,
-    )
-
-
-def fitted_forest(
-    training: Training, *, represent: Callable[[Training], Any] | None = None, **parameters: Any
-) -> SimilarityForest:
-    representation = None if represent is None else represent(training)
-    return forest(training, representation=representation, **parameters).fit(training.X, training.y)
-
-
-def cosine_of(training: Training, representation: Any) -> DistanceSimilarity:
-    return DistanceSimilarity(metric="cosine", representation=representation, n_jobs=training.n_jobs)
-
-
-def ensemble(
-    training: Training, *, members: Callable[[Training], dict[str, Similarity]], weights: Sequence[float] | None = None
-) -> VotingSimilarity:
-    """Fit an ensemble of several similarities, with equal weights by default."""
-    model = VotingSimilarity(list(members(training).items()), weights=weights, n_jobs=training.n_jobs)
-    return model.fit(training.X, training.y)
-
-
-def likelihood_ratio(training: Training, *, represent: Callable[[], Any] | None = None) -> GaussianSimilarity:
-    representation = None if represent is None else represent()
-    return GaussianSimilarity(representation=representation, n_jobs=training.n_jobs)
-
-
-def fitted_ratio(training: Training, *, represent: Callable[[], Any] | None = None) -> GaussianSimilarity:
-    return likelihood_ratio(training, represent=represent).fit(training.X, training.y)
 
 
 # MNIST
@@ -98,9 +45,6 @@ NETWORKS = {
     penalty: Model(f"network, penalty {penalty:g}, cosine", partial(peers.network, penalty=penalty), needs="torch")
     for penalty in (0.01, 1e-4)
 }
-LIGHTGBM_ON_F = Model(
-    "LightGBM on f, 1,000,000 pairs", partial(peers.pair_classifier, kinds=F, n_pairs=1_000_000), needs="lightgbm"
-)
 N_SHARED = 1_000_000
 
 
@@ -114,31 +58,13 @@ def discriminants(training: Training) -> KernelDiscriminant:
     return KernelDiscriminant(**how, n_jobs=training.n_jobs, random_state=training.seed)
 
 
-def discriminant_lightgbm(training: Training) -> peers.Similarity:
-    """Train LightGBM on all coordinates of the same representation."""
-    return peers.pair_classifier(training, kinds=ALL, n_pairs=N_SHARED, representation=discriminants(training))
-
-
-@dataclass(frozen=True)
-class Represented:
-    """Similarity of transformed samples."""
-
-    representation: Any
-    similarity: SimilarityForest
-
-    def pair_score(self, rows: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return self.similarity.pair_score(rows, self.representation.transform(X))
-
-
 def discriminant_forest_on_shared_pairs(training: Training) -> Represented:
-    """Train on the same pairs as LightGBM; each tree gets a random half of them."""
-    representation, pairs = discriminants(training), training.pairs(N_SHARED)
-    samples = representation.fit_transform(training.X, training.y)
-    model = forest(training, n_estimators=40, max_samples=0.5)
-    return Represented(representation, model.fit(samples, pairs.same, pairs=row_numbers(pairs)))
+    """Train on the same pairs as the peers; each tree gets a random half of them."""
+    return on_pairs(training, forest(training, n_estimators=40, max_samples=0.5), training.pairs(N_SHARED), discriminants)
 
 
-LIGHTGBM_ON_DISCRIMINANTS = Model("LightGBM on kernel discriminants, 1,000,000 pairs", discriminant_lightgbm, needs="lightgbm")
+MNIST_SMALL, MNIST_LARGE = (lists.boosting("f", n_pairs) for n_pairs in (100_000, N_SHARED))
+MNIST_DISCRIMINANTS = lists.boosting("kernel discriminants", N_SHARED, kinds=ALL, represent=discriminants)
 BIG = {"n_estimators": 20, "n_pairs": 500_000}
 ON_POSTERIORS = Model(
     "forest on class posteriors of extra trees", partial(fitted_forest, represent=posteriors, **BIG), ours=True
@@ -152,28 +78,42 @@ OBLIQUE = Model(
     partial(fitted_forest, coordinates=["oblique"], directions="discriminant", **BIG),
     ours=True,
 )
+MNIST_MODELS = (
+    *NETWORKS.values(),
+    *(ON_POSTERIORS, ON_DISCRIMINANTS, ON_SHARED_PAIRS, OBLIQUE),
+    *lists.posterior_models(),
+    *MNIST_SMALL.models,
+    *MNIST_LARGE.models,
+    *MNIST_DISCRIMINANTS.models,
+    lists.AUTO,
+)
+ON_DISCRIMINANTS_BASELINES = (NETWORKS[1e-4].name, *(model.name for model in MNIST_DISCRIMINANTS.peers))
 MNIST = Benchmark(
     "mnist",
     "MNIST: 153 principal components",
     """60,000 training images, and pairs of the 10,000 test images; splits differ in pairs and random seeds. Models were chosen
     on the last 10,000 training images.""",
     (Problem("mnist", mnist_split, n_choices=1),),
-    (*NETWORKS.values(), LIGHTGBM_ON_F, LIGHTGBM_ON_DISCRIMINANTS, ON_POSTERIORS, ON_DISCRIMINANTS, ON_SHARED_PAIRS, OBLIQUE),
+    MNIST_MODELS,
     (
+        lists.against_all(lists.AUTO, MNIST_MODELS),
         Comparison("All-tree pipeline", ON_POSTERIORS.name, (NETWORKS[0.01].name,), {}),
         Comparison(
             BEST,
             ON_DISCRIMINANTS.name,
-            (NETWORKS[1e-4].name, LIGHTGBM_ON_DISCRIMINANTS.name),
+            ON_DISCRIMINANTS_BASELINES,
             {AUC: 0.9984, tpr_at(1e-2): 0.978, tpr_at(1e-3): 0.890},
         ),
         Comparison(
             "The same pipeline on the same number of pairs",
             ON_SHARED_PAIRS.name,
-            (NETWORKS[1e-4].name, LIGHTGBM_ON_DISCRIMINANTS.name),
+            ON_DISCRIMINANTS_BASELINES,
             {},
         ),
-        Comparison("No representation", OBLIQUE.name, (LIGHTGBM_ON_F.name,), {}),
+        Comparison("No representation", OBLIQUE.name, tuple(model.name for model in MNIST_LARGE.peers), {}),
+        *MNIST_SMALL.comparisons,
+        *MNIST_LARGE.comparisons,
+        *MNIST_DISCRIMINANTS.comparisons,
     ),
 )
 
@@ -190,22 +130,13 @@ def keystroke_split(scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_identities(keystroke_samples(scale), 30 / 51, scale.pairs(200_000, 1_000_000), split, choice)
 
 
-def quantile_lightgbm(training: Training) -> peers.Similarity:
-    """Train LightGBM on all coordinates of the marginal quantiles of the features."""
-    from sklearn.preprocessing import QuantileTransformer
-
-    quantiles = QuantileTransformer(n_quantiles=min(1_000, len(training.X)), random_state=0)
-    return peers.pair_classifier(training, kinds=ALL, n_pairs=600_000, representation=quantiles)
+def quantiles(training: Training) -> QuantileTransformer:
+    return QuantileTransformer(n_quantiles=min(1_000, len(training.X)), random_state=0)
 
 
-LIGHTGBM_ON_ALL = Model(
-    "LightGBM on all coordinates, 600,000 pairs",
-    partial(peers.pair_classifier, kinds=ALL, n_pairs=600_000),
-    needs="lightgbm",
-)
-LIGHTGBM_ON_QUANTILES = Model("LightGBM on all coordinates of quantiles, 600,000 pairs", quantile_lightgbm, needs="lightgbm")
-MANHATTAN = Model("Manhattan distance, standardised", peers.standardised_manhattan)
-LDA = Model("LDA, cosine", peers.lda_cosine)
+KEYSTROKE_F = lists.boosting("f", 200_000)
+BOOSTING_ON_ALL = lists.boosting("all coordinates", 600_000, kinds=ALL)
+BOOSTING_ON_QUANTILES = lists.boosting("all coordinates of quantiles", 600_000, kinds=ALL, represent=quantiles)
 
 
 def whitened_quantiles(training: Training) -> Pipeline:
@@ -235,22 +166,33 @@ GAUSSIAN_QUANTILES = Model(
 KEYSTROKE_ENSEMBLE = Model(
     "ensemble of a likelihood ratio and two forests", partial(ensemble, members=keystroke_members), ours=True
 )
+KEYSTROKE_MODELS = (
+    *(lists.MANHATTAN, lists.LDA),
+    *(WHITENED_COSINE, GAUSSIAN_QUANTILES, ON_ALL, ON_WHITENED, TWO_FORESTS, KEYSTROKE_ENSEMBLE),
+    *lists.embedding_models(quantiles=False),
+    *lists.embedding_models(quantiles=True),
+    *KEYSTROKE_F.models,
+    *BOOSTING_ON_ALL.models,
+    *BOOSTING_ON_QUANTILES.models,
+    lists.AUTO,
+)
 KEYSTROKE = Benchmark(
     "keystroke",
     "Keystrokes: unseen people",
     "Timings of one password, split by person: 30 people for training, and pairs of the 21 others for test.",
     (Problem("keystroke", keystroke_split),),
+    KEYSTROKE_MODELS,
     (
-        *(MANHATTAN, LDA, LIGHTGBM_ON_ALL, LIGHTGBM_ON_QUANTILES),
-        *(WHITENED_COSINE, GAUSSIAN_QUANTILES, ON_ALL, ON_WHITENED, TWO_FORESTS, KEYSTROKE_ENSEMBLE),
-    ),
-    (
-        Comparison(
-            BEST,
-            KEYSTROKE_ENSEMBLE.name,
-            (LIGHTGBM_ON_ALL.name, LIGHTGBM_ON_QUANTILES.name, MANHATTAN.name, LDA.name),
-            {AUC: 0.91, tpr_at(1e-2): 0.45, tpr_at(1e-3): 0.24},
+        lists.against_all(lists.AUTO, KEYSTROKE_MODELS, targets={tpr_at(1e-2): 0.53, tpr_at(1e-3): 0.28}),
+        lists.against_all(
+            KEYSTROKE_ENSEMBLE,
+            KEYSTROKE_MODELS,
+            title=BEST,
+            targets={AUC: 0.91, tpr_at(1e-2): 0.45, tpr_at(1e-3): 0.24},
         ),
+        *KEYSTROKE_F.comparisons,
+        *BOOSTING_ON_ALL.comparisons,
+        *BOOSTING_ON_QUANTILES.comparisons,
     ),
 )
 
@@ -269,7 +211,6 @@ def audio_split(scale: Scale, split: int, choice: int | None) -> Split:
 
 
 SHRUNK_LDA = Model("LDA, shrinkage 0.3, cosine", partial(peers.lda_cosine, shrinkage=0.3))
-QUADRATIC = Model("quadratic log-likelihood ratio", peers.quadratic_ratio)
 
 
 def whitening(training: Training) -> WithinClassWhitening:
@@ -295,20 +236,24 @@ SPEAKER_ENSEMBLE = Model(
     partial(ensemble, members=speaker_members, weights=(3.0, 1.0, 1.0, 1.0)),
     ours=True,
 )
+AUDIO_MODELS = (
+    *(SHRUNK_LDA, lists.QUADRATIC),
+    *(GAUSSIAN, ON_ALL, WHITENED_SPEAKERS, SPEAKER_ENSEMBLE),
+    *lists.embedding_models(quantiles=False),
+    *BOOSTING_ON_ALL.models,
+    lists.AUTO,
+)
 AUDIO = Benchmark(
     "audio",
     "AudioMNIST: unseen speakers",
     """60 statistics of spoken digits, each feature transformed by its quantiles to a normal distribution, split by speaker: 36
     speakers for training, and pairs of the 24 others for test.""",
     (Problem("audio", audio_split),),
-    (SHRUNK_LDA, QUADRATIC, LIGHTGBM_ON_ALL, GAUSSIAN, ON_ALL, WHITENED_SPEAKERS, SPEAKER_ENSEMBLE),
+    AUDIO_MODELS,
     (
-        Comparison(
-            BEST,
-            SPEAKER_ENSEMBLE.name,
-            (SHRUNK_LDA.name, QUADRATIC.name, LIGHTGBM_ON_ALL.name),
-            {AUC: 0.92, tpr_at(1e-2): 0.40},
-        ),
+        lists.against_all(lists.AUTO, AUDIO_MODELS, targets={AUC: 0.92, tpr_at(1e-2): 0.40}),
+        lists.against_all(SPEAKER_ENSEMBLE, AUDIO_MODELS, title=BEST, targets={AUC: 0.92, tpr_at(1e-2): 0.40}),
+        *BOOSTING_ON_ALL.comparisons,
     ),
 )
 
@@ -325,8 +270,7 @@ def lfw_split(scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_identities(faces(scale), 0.6, scale.pairs(30_000, 4_000_000), split, choice)
 
 
-EUCLIDEAN = Model("Euclidean distance, no training", peers.euclidean)
-COSINE = Model("cosine, no training", peers.cosine)
+FACE_KINDS = (*F, "dot", "cosine", "euclidean", "manhattan")
 
 
 def face_whitening(training: Training) -> WithinClassWhitening:
@@ -336,8 +280,7 @@ def face_whitening(training: Training) -> WithinClassWhitening:
 
 def face_forest(training: Training, **parameters: Any) -> SimilarityForest:
     """Return a forest with same pairs uniform over people, because one of them has most of the same pairs."""
-    kinds = [*F, "dot", "cosine", "euclidean", "manhattan"]
-    return forest(training, coordinates=kinds, same_weighting="identities", **parameters)
+    return forest(training, coordinates=list(FACE_KINDS), same_weighting="identities", **parameters)
 
 
 def fitted_face_forest(training: Training) -> SimilarityForest:
@@ -354,6 +297,17 @@ def face_members(training: Training) -> dict[str, Similarity]:
 
 FACE_FOREST = Model("forest on f and pairwise coordinates, uniform over people", fitted_face_forest, ours=True)
 FACES = Model("ensemble of two forests and a cosine", partial(ensemble, members=face_members), ours=True)
+FACE_BOOSTING = lists.boosting(
+    "f and pairwise coordinates, uniform over people", 200_000, kinds=FACE_KINDS, same_weighting="identities"
+)
+LFW_MODELS = (
+    *(lists.EUCLIDEAN, lists.COSINE),
+    *(FACE_FOREST, FACES),
+    *lists.embedding_models(quantiles=False),
+    *lists.embedding_models(quantiles=True),
+    *FACE_BOOSTING.models,
+    lists.AUTO,
+)
 LFW = Benchmark(
     "lfw",
     "Labeled Faces in the Wild: unseen people",
@@ -361,8 +315,12 @@ LFW = Benchmark(
     official folds a model is trained on all people who are in no pair of the fold, and the threshold is the best one on the
     other nine.""",
     (Problem("lfw", lfw_split, fpr=(*FPR, 1e-5), faces=faces),),
-    (EUCLIDEAN, COSINE, FACE_FOREST, FACES),
-    (Comparison(BEST, FACES.name, (EUCLIDEAN.name, COSINE.name), {tpr_at(1e-3): 0.94, tpr_at(1e-4): 0.80}),),
+    LFW_MODELS,
+    (
+        lists.against_all(lists.AUTO, LFW_MODELS, targets={tpr_at(1e-3): 0.945, tpr_at(1e-4): 0.83, tpr_at(1e-5): 0.62}),
+        lists.against_all(FACES, LFW_MODELS, title=BEST, targets={tpr_at(1e-3): 0.94, tpr_at(1e-4): 0.80}),
+        *FACE_BOOSTING.comparisons,
+    ),
 )
 
 
@@ -378,12 +336,6 @@ def uci_split(name: str, scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_samples(uci_samples(name, scale), scale.pairs(100_000, 1_000_000), split, choice)
 
 
-UCI_LIGHTGBM = Model("LightGBM on f, 100,000 pairs", partial(peers.pair_classifier, kinds=F, n_pairs=100_000), needs="lightgbm")
-UCI_RANDOM_FOREST = Model("RandomForest on f, 100,000 pairs", partial(peers.random_forest, kinds=F, n_pairs=100_000))
-LMNN = Model("LMNN, distance", peers.lmnn, needs="metric_learn")
-NCA = Model("NCA, distance", peers.nca)
-
-
 def known_class_members(training: Training) -> dict[str, Similarity]:
     return {
         "posteriors": forest(training, **MODEST, representation=posteriors(training)),
@@ -397,18 +349,26 @@ UCI_DISCRIMINANTS = Model(ON_DISCRIMINANTS.name, partial(fitted_forest, represen
 KNOWN_CLASS_ENSEMBLE = Model(
     "ensemble of forests on posteriors and on discriminants", partial(ensemble, members=known_class_members), ours=True
 )
+UCI_MODELS = (
+    *lists.CLASSICS,
+    *(UCI_POSTERIORS, UCI_DISCRIMINANTS, KNOWN_CLASS_ENSEMBLE),
+    *lists.posterior_models(),
+    *lists.BOOSTING_ON_F.models,
+    lists.AUTO,
+)
 UCI = Benchmark(
     "uci",
     "UCI: known classes",
     """Splits are the five folds of a stratified cross-validation: training and test have the same classes. LMNN is trained on
     at most 2,000 samples, and NCA on at most 4,000.""",
     tuple(Problem(name, partial(uci_split, name)) for name in data.UCI),
-    (UCI_LIGHTGBM, UCI_RANDOM_FOREST, LMNN, NCA, LDA, UCI_POSTERIORS, UCI_DISCRIMINANTS, KNOWN_CLASS_ENSEMBLE),
+    UCI_MODELS,
     (
-        Comparison(
-            BEST, KNOWN_CLASS_ENSEMBLE.name, (UCI_LIGHTGBM.name, UCI_RANDOM_FOREST.name, LMNN.name, NCA.name, LDA.name), {}
-        ),
+        lists.against_all(lists.AUTO, UCI_MODELS),
+        lists.against_all(KNOWN_CLASS_ENSEMBLE, UCI_MODELS, title=BEST),
+        *lists.BOOSTING_ON_F.comparisons,
     ),
 )
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (MNIST, KEYSTROKE, AUDIO, LFW, UCI)}
+
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (MNIST, KEYSTROKE, AUDIO, LFW, UCI, small.TABLES, small.PEOPLE)}

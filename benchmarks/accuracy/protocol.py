@@ -20,12 +20,18 @@ from accuracy.data import N_CHOICES, Faces, Pairs, Split, without_fold
 from accuracy.peers import Learn, Training
 from simtree.metrics import roc_curve, tpr_at_fpr
 
+AUC = "AUC"
 FPR = (1e-1, 1e-2, 1e-3, 1e-4)
 MIN_DIFFERENT = 30
 # False positive rates at which curves are kept for the plot.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 121)])
 SPLITS = (1, 2, 3, 4, 5)
 N_OFFICIAL_FOLDS = 10
+
+
+def tpr_at(fpr: float) -> str:
+    """Return the name of a rate in tables, JSON and targets."""
+    return f"TPR at {fpr:g}"
 
 
 @dataclass(frozen=True)
@@ -144,15 +150,24 @@ def split_of(unit: Unit, scale: Scale) -> Split:
     return unit.problem.split(scale, unit.number, None)
 
 
+@lru_cache(maxsize=1)
+def training_of(unit: Unit, scale: Scale, n_jobs: int) -> Training:
+    """Return the training side of a split; the same object for all models, so that they can share what they fit."""
+    split = split_of(unit, scale)
+    return Training(split.X, split.y, split.groups, unit.number, n_jobs, scale.share, unit.problem.name)
+
+
 def one_run(model: Model, unit: Unit, scale: Scale, n_jobs: int) -> dict[str, Any]:
     """Train a model on one side of a split, and score the pairs of the other."""
-    split = split_of(unit, scale)
+    split, training = split_of(unit, scale), training_of(unit, scale, n_jobs)
     with warnings.catch_warnings(action="ignore"):  # peers warn whenever they stop before convergence
         start = time.perf_counter()
-        learned = model.learn(Training(split.X, split.y, split.groups, unit.number, n_jobs, scale.share))
+        learned = model.learn(training)
         fitted = time.perf_counter()
         scores = np.asarray(learned.pair_score(split.rows, split.X_test), dtype=np.float64)
-    seconds = {"fit": round(fitted - start, 2), "score": round(time.perf_counter() - fitted, 2)}
+    # A model that shares fits with others has the time that they took.
+    fit_seconds = getattr(learned, "fit_seconds", fitted - start)
+    seconds = {"fit": round(fit_seconds, 2), "score": round(time.perf_counter() - fitted, 2)}
     if unit.kind == "fold":
         return {"scores": [float(f"{score:.8g}") for score in scores], "same": split.same.tolist(), "seconds": seconds}
     return {**compute_metrics(scores, split.same, unit.problem.fpr), "seconds": seconds}

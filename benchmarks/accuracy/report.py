@@ -9,15 +9,28 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
-from dataclasses import asdict
-from itertools import cycle
+from dataclasses import asdict, dataclass
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from accuracy.catalogue import AUC, BEST, tpr_at
-from accuracy.protocol import GRID, Benchmark, Model, Problem, Scale, Unit, official_accuracies, run_name, units_of
+from accuracy.catalogue import BEST
+from accuracy.protocol import (
+    AUC,
+    GRID,
+    Benchmark,
+    Model,
+    Problem,
+    Scale,
+    Unit,
+    official_accuracies,
+    run_name,
+    tpr_at,
+    units_of,
+)
+from simtree._utils.validation import count
 from simtree.experiments._maps import BLUE, ORANGE
 from simtree.experiments._mnist import GREY, RED
 from simtree.experiments._results import Values, markdown_table, mean_and_spread
@@ -27,6 +40,8 @@ from simtree.plots import RocDisplay
 OFFICIAL = "accuracy on the official folds"
 WIDTH = 128
 LEVEL = 0.95
+# Differences up to this one, and two standard errors, do not count as clear losses.
+TOLERANCE = 0.01
 # Second colour of simtree's models, after blue.
 TEAL = "#00897b"
 
@@ -103,15 +118,60 @@ def differences(result: Values, model: str, other: str) -> dict[str, np.ndarray]
     return {name: np.subtract(mine[name], theirs[name]) for name in mine if name in theirs}
 
 
-def mean_ranks(result: Values, models: list[str], metric: str) -> tuple[dict[str, float], float]:
-    """Return the mean rank of each model over the problems (1 is best), and the p-value of Friedman's test."""
+@dataclass(frozen=True)
+class Loss:
+    """Metric of a problem in which the best baseline is ahead of a model, with paired differences (model minus baseline)."""
+
+    problem: str
+    model: str
+    metric: str
+    baseline: str
+    ours: float
+    theirs: float
+    differences: np.ndarray
+
+    @property
+    def standard_error(self) -> float:
+        n = len(self.differences)
+        return float(self.differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is more than `TOLERANCE` and two standard errors."""
+        return bool(self.differences.mean() < -TOLERANCE - 2.0 * self.standard_error)
+
+
+def losses_of(result: Values) -> list[Loss]:
+    """Return where the best baseline of a comparison is ahead, the largest difference first."""
+    found = []
+    for problem in result["problems"]:
+        metrics = {entry["model"]: entry["metrics"] for entry in problem["models"]}
+        for comparison in result["comparisons"]:
+            model = comparison["model"]
+            for metric, values in metrics.get(model, {}).items():
+                known = [name for name in comparison["baselines"] if metric in metrics.get(name, {})]
+                best = max(known, key=lambda name: np.mean(metrics[name][metric]), default=None)
+                if best is None or np.mean(metrics[best][metric]) <= np.mean(values):
+                    continue
+                theirs = metrics[best][metric]
+                means = (float(np.mean(values)), float(np.mean(theirs)))
+                found.append(Loss(problem["name"], model, metric, best, *means, np.subtract(values, theirs)))
+    return sorted(found, key=lambda loss: float(loss.differences.mean()))
+
+
+def mean_ranks(result: Values, models: list[str], metric: str) -> tuple[dict[str, float], float, int]:
+    """Return the mean rank of each model (1 is best), the p-value of Friedman's test, and the number of problems.
+
+    Only problems are counted that have this metric.
+    """
     means = []
     for problem in result["problems"]:
-        by_model = {entry["model"]: entry["metrics"][metric] for entry in problem["models"] if entry["model"] in models}
-        means.append([-np.mean(by_model[model]) for model in models])
+        by_model = {entry["model"]: entry["metrics"].get(metric) for entry in problem["models"] if entry["model"] in models}
+        if all(by_model.values()):
+            means.append([-np.mean(by_model[model]) for model in models])
     ranks = np.array([rankdata(row) for row in means]).mean(axis=0)
-    p_value = float(friedmanchisquare(*np.transpose(means)).pvalue) if len(models) > 2 else math.nan
-    return dict(zip(models, ranks.tolist(), strict=True)), p_value
+    p_value = float(friedmanchisquare(*np.transpose(means)).pvalue) if len(models) > 2 and len(means) > 1 else math.nan
+    return dict(zip(models, ranks.tolist(), strict=True)), p_value, len(means)
 
 
 def critical_difference(n_models: int, n_problems: int) -> float:
@@ -232,18 +292,42 @@ def difference_as_text(values: np.ndarray, digits: int = 4) -> str:
 def rank_table(result: Values, comparison: Values) -> str:
     """Return mean ranks over the problems, of a model and its baselines, with Nemenyi's critical difference."""
     models = [name for name in (comparison["model"], *comparison["baselines"]) if metrics_of(result, name)]
-    names = list(metrics_of(result, comparison["model"]))
-    if len(models) < 2:
+    if len(models) < 2 or models[0] != comparison["model"]:
         return ""
+    entries = [entry for problem in result["problems"] for entry in problem["models"] if entry["model"] == models[0]]
+    names = list(dict.fromkeys(name for entry in entries for name in entry["metrics"]))
     found = {name: mean_ranks(result, models, name) for name in names}
     rows = [[model, *(f"{found[name][0][model]:.2f}" for name in names)] for model in models]
     rows.append(["p (Friedman)", *(f"{found[name][1]:.2g}" for name in names)])
-    n_problems = len(result["problems"])
-    distance = critical_difference(len(models), n_problems)
-    best = [name for name in names if found[name][0][comparison["model"]] == min(found[name][0].values())]
+    rows.append(["data sets", *(str(found[name][2]) for name in names)])
+    rows.append(["significant difference", *(f"{critical_difference(len(models), found[name][2]):.2f}" for name in names)])
+    best = [name for name in names if found[name][0][models[0]] == min(found[name][0].values())]
     verdict = f"simtree has the best mean rank in {', '.join(best) if best else 'no column'}."
-    note = f"Over {n_problems} data sets, mean ranks differ significantly by more than {distance:.2f} (Nemenyi, 5 %). {verdict}"
+    note = f"Mean ranks over the data sets that have a rate; significant differences by Nemenyi's test, 5 %. {verdict}"
     return f"{markdown_table(['mean rank', *names], rows)}\n\n{wrapped(note)}"
+
+
+def losses(results: Iterable[Values]) -> str:
+    """Return what comes first on a page: where a baseline is ahead of simtree, the largest difference first."""
+    found = sorted((loss for result in results for loss in losses_of(result)), key=lambda loss: loss.differences.mean())
+    if not found:
+        return "No baseline is ahead of the model of simtree that it is compared with, in any column."
+    rows = []
+    for loss in found:
+        digits = digits_of(loss.metric)
+        figures = [f"{value:.{digits}f}" for value in (loss.ours, loss.theirs)]
+        gap = difference_as_text(loss.differences, digits)
+        rows.append([loss.problem, loss.metric, loss.model, figures[0], loss.baseline, figures[1], gap])
+    header = ["data", "metric", "simtree", "", "best baseline", "", "difference"]
+    clear = sum(loss.is_clear for loss in found)
+    note = f"""The best baseline is ahead in {count(len(found), "row")}, the largest difference first; in {clear} of them by
+    more than {TOLERANCE} and two standard errors."""
+    return f"{wrapped(note)}\n\n{markdown_table(header, rows)}"
+
+
+def run_page(result: Values) -> str:
+    """Return the tables of one run: where a baseline is ahead, and then all."""
+    return section(result) if result["choose"] else f"{losses([result])}\n\n{section(result)}"
 
 
 def summary(results: Iterable[Values]) -> str:
@@ -264,8 +348,8 @@ def headline(results: Iterable[Values], metric: str) -> str:
     """Return the table of the README, with one row per data set: the best pipeline of simtree and the best baseline."""
     rows = []
     for result in results:
-        (comparison,) = (comparison for comparison in result["comparisons"] if comparison["title"] == BEST)
-        for problem in result["problems"]:
+        best = [comparison for comparison in result["comparisons"] if comparison["title"] == BEST]
+        for problem, comparison in product(result["problems"], best):
             means = {e["model"]: np.mean(e["metrics"][metric]) for e in problem["models"] if metric in e["metrics"]}
             ours, others = comparison["model"], [name for name in comparison["baselines"] if name in means]
             if ours not in means or not others:

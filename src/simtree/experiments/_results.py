@@ -39,6 +39,9 @@ VERSIONS_OF = (
     "metric-learn",
     "torch",
     "lightgbm",
+    "xgboost",
+    "catboost",
+    "pytorch-metric-learning",
 )
 
 
