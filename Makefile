@@ -66,7 +66,7 @@ kernels: kernels-checked kernels-interpreted model-files    ## the kernel tests 
 
 # The tests run on two processes, each of which would compile the kernels if there were no cache of them.
 kernels-compiled: $(VENV)/test.stamp
-	$(PYTEST) tests/contracts/test_golden.py
+	$(PYTEST) tests/contracts/test_golden.py tests/models/test_search.py
 
 kernels-interpreted: $(VENV)/test.stamp
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests/kernels tests/contracts

@@ -10,19 +10,9 @@ from collections.abc import Iterator
 
 from numpydoc.validate import validate
 
-PACKAGES = (
-    "simtree",
-    "datasets",
-    "evaluation",
-    "io",
-    "metrics",
-    "models",
-    "pairs",
-    "plots",
-    "representation",
-    "splitters",
-    "trees",
-)
+import simtree
+
+PACKAGES = ("simtree", *simtree._PUBLIC)
 # What is not asked for: an extended summary, "See Also", examples of methods (those of classes and functions are tested),
 # and a blank line or type where a parameter is described together with others or as in another method.
 IGNORED = {
@@ -46,7 +36,8 @@ IGNORED = {
 
 def public_names(packages: list[str]) -> Iterator[str]:
     """Yield the import paths of all public classes, functions, methods and properties, each once."""
-    seen: set[int] = set()
+    # By identity; the objects are kept, because the number of one that is gone may be given to another.
+    seen: dict[int, object] = {}
     for package in packages:
         path = "simtree" if package == "simtree" else f"simtree.{package}"
         module = importlib.import_module(path)
@@ -57,14 +48,14 @@ def public_names(packages: list[str]) -> Iterator[str]:
             obj = getattr(module, name)
             if not (inspect.isclass(obj) or inspect.isfunction(obj)) or id(obj) in seen:
                 continue
-            seen.add(id(obj))
+            seen[id(obj)] = obj
             yield f"{path}.{name}"
             if inspect.isclass(obj):
                 for member, value in inspect.getmembers(obj):
                     function = value.fget if isinstance(value, property) else value
                     ours = inspect.isfunction(function) and function.__module__.startswith("simtree.")
                     if not member.startswith("_") and ours and id(function) not in seen:
-                        seen.add(id(function))
+                        seen[id(function)] = function
                         yield f"{path}.{name}.{member}"
 
 

@@ -11,6 +11,7 @@ import re
 import shlex
 import tempfile
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,17 @@ import pandas as pd
 rng = np.random.default_rng(0)
 person = np.repeat(np.arange(240), 8)  # 240 people, 8 samples each, in two sittings
 sitting = 2 * person + np.tile(np.repeat([0, 1], 4), 240)
-X = rng.normal(size=(240, 5))[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(1920, 5))
+centre = rng.normal(size=(240, 5))
+X = centre[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(1920, 5))
 table = pd.DataFrame(X, columns=["hold", "flight", "press", "tilt", "speed"])
 table.insert(0, "person", [f"p{k:03d}" for k in person])
 table.insert(1, "sitting", sitting)
 table.insert(2, "device", rng.choice(["phone", "pad"], 1920))
 table.to_csv("people.csv", index=False)
 pd.DataFrame({"first": [0, 0, 0], "second": [1, 7, 8]}).to_csv("pairs.csv", index=False)
+queries = pd.DataFrame(centre[[3, 5, 7, 9]] + 0.3 * rng.normal(size=(4, 5)), columns=table.columns[3:])
+queries.insert(0, "name", ["new p003", "new p005", "new p007", "new p009"])
+queries.to_csv("queries.csv", index=False)
 """
 
 INTRODUCTION = """\
@@ -108,6 +113,34 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
             "simtree score people.simtree pairs.csv people.test.csv --label person --format 5column",
         ],
     ),
+    "enroll": (
+        "A gallery is one file ([what is in it](gallery.md)). Several rows of an identity become its samples; later enrolments "
+        "add to them.",
+        ["simtree enroll people.gallery people.test.csv --label person --model people.simtree"],
+    ),
+    "gallery": (
+        "",
+        [
+            "simtree gallery show people.gallery",
+            "simtree gallery calibrate people.gallery people.tune.csv --label person --max-fpir 0.05",
+            "!simtree gallery calibrate people.gallery people.tune.csv --label person --max-fpir 0.01",
+            "simtree gallery backup people.gallery people.backup",
+            "simtree gallery re-enroll people.backup tree.simtree",
+            "simtree gallery compact people.backup",
+        ],
+    ),
+    "identify": (
+        "With `--max-fpir` a row may have no candidate: then it is nobody who is enrolled, as far as the gallery can tell.",
+        [
+            "simtree identify people.gallery queries.csv --id name -k 2",
+            "simtree identify people.gallery queries.csv --id name --max-fpir 0.5",
+        ],
+    ),
+    "verify": ("", ["simtree verify people.gallery people.test.csv --label person -o decisions.csv"]),
+    "remove": (
+        "",
+        ["simtree remove people.gallery p009 --compact", "!simtree remove people.gallery somebody"],
+    ),
     "explain": ("", ["simtree explain people.simtree people.test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree", "simtree show tree.simtree --rules 2"]),
     "reproduce": (
@@ -131,6 +164,7 @@ def make_page() -> str:
 def comparable(page: str) -> tuple[str, list[float]]:
     """Return the words of a page, and its numbers except for times, which differ from run to run."""
     page = re.sub(r"\d+ s\b", "N s", page)
+    page = re.sub(r"fingerprint [0-9a-f]+", "fingerprint F", page)  # changes with the last digit of a model
     page = re.sub(r"[ ─]+", " ", page)
     number = r"[-+]?\d+(?:[\d,]*\d)?(?:\.\d+)?(?:e-?\d+)?"
     return re.sub(number, "#", page), [float(found.replace(",", "")) for found in re.findall(number, page)]
@@ -141,12 +175,27 @@ def _section(verb: str, text: str, examples: list[str]) -> str:
     lines = [f"## simtree {verb}", ""]
     for paragraph in (" ".join((command.help or "").split()), text):
         lines += [textwrap.fill(paragraph, 140, break_on_hyphens=False), ""] if paragraph else []
-    options = [_option(parameter) for parameter in command.params if parameter.name != "help"]
-    if options:
-        lines += ["| | | default |", "|---|---|---|", *options, ""]
-    for example in examples:
-        lines += ["```console", *_run(example), "```", ""]
+    lines += _options(command)
+    for name, inner in getattr(command, "commands", {}).items() if verb != "reproduce" else ():
+        lines += [
+            f"### simtree {verb} {name}",
+            "",
+            textwrap.fill(" ".join(inner.help.split()), 140, break_on_hyphens=False),
+            "",
+        ]
+        lines += [*_options(inner), *_shown(example for example in examples if f"simtree {verb} {name} " in example)]
+    if not hasattr(command, "commands") or verb == "reproduce":
+        lines += _shown(examples)
     return "\n".join(lines)
+
+
+def _shown(examples: Iterable[str]) -> list[str]:
+    return [line for example in examples for line in ("```console", *_run(example), "```", "")]
+
+
+def _options(command: Any) -> list[str]:
+    options = [_option(parameter) for parameter in command.params if parameter.name != "help"]
+    return ["| | | default |", "|---|---|---|", *options, ""] if options else []
 
 
 def _option(parameter: Any) -> str:

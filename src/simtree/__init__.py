@@ -4,7 +4,7 @@ Trees, forests and ensembles that optimise the ROC curve of a symmetric pair sco
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simtree._utils import startup as _startup  # noqa: F401 - first: it watches over the imports that follow
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
@@ -44,6 +44,9 @@ from simtree.splitters import (
     ObliqueCartSplitter,
 )
 
+if TYPE_CHECKING:  # it needs SQLite, which most programs do not
+    from simtree.gallery import Gallery
+
 __version__ = "0.1.0.dev0"
 
 __all__ = [
@@ -57,6 +60,7 @@ __all__ = [
     "DistanceSimilarity",
     "Evaluation",
     "ForestPosterior",
+    "Gallery",
     "GaussianSimilarity",
     "GaussianSplitter",
     "KernelDiscriminant",
@@ -82,11 +86,25 @@ __all__ = [
     "load",
 ]
 
-_PUBLIC = ("datasets", "evaluation", "io", "metrics", "models", "pairs", "plots", "representation", "splitters", "trees")
+_PUBLIC = (
+    "datasets",
+    "evaluation",
+    "gallery",
+    "io",
+    "metrics",
+    "models",
+    "pairs",
+    "plots",
+    "representation",
+    "splitters",
+    "trees",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Public modules are imported when they are asked for: ``simtree.datasets`` works after ``import simtree``."""
+    """Import public modules, and `Gallery`, when they are asked for: ``simtree.datasets`` works after ``import simtree``."""
+    if name == "Gallery":
+        return importlib.import_module("simtree.gallery").Gallery
     if name in _PUBLIC:
         return importlib.import_module(f"simtree.{name}")
     raise AttributeError(f"module 'simtree' has no attribute {name!r}")

@@ -7,9 +7,12 @@ from importlib import metadata
 import typer
 
 from simtree.cli import _calibrate as calibrate
+from simtree.cli import _enroll as enroll
 from simtree.cli import _evaluate as evaluate
 from simtree.cli import _explain as explain
 from simtree.cli import _fit as fit
+from simtree.cli import _gallery as gallery
+from simtree.cli import _identify as identify
 from simtree.cli import _reproduce as reproduce
 from simtree.cli import _score as score
 from simtree.cli import _show as show
@@ -24,6 +27,11 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("score")(score.score)
 app.command("explain")(explain.explain)
 app.command("show")(show.show_model)
+app.command("enroll")(enroll.enroll)
+app.add_typer(gallery.app, name="gallery")
+app.command("identify")(identify.identify)
+app.command("verify")(identify.verify)
+app.command("remove")(enroll.remove)
 app.add_typer(reproduce.app, name="reproduce")
 
 

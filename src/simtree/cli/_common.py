@@ -7,6 +7,7 @@ Results go to standard output, everything else to standard error. The exit code 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import typer
 from rich import box
@@ -25,7 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
-from simtree._utils.files import DISK_FULL, disk_full
+from simtree._utils.files import DISK_FULL, disk_full, opened_atomically
 from simtree._utils.progress import watched_pairs
 from simtree._utils.startup import INTERRUPTED, take_over
 
@@ -196,6 +197,19 @@ def scoring_bar(what: str, n_pairs: int | None) -> Iterator[None]:
         task = bar.add_task(what, total=n_pairs)
         with watched_pairs(lambda n: bar.advance(task, n)):
             yield
+
+
+@contextmanager
+def opened_output(out: Path | None) -> Iterator[BinaryIO]:
+    """Open a file that appears when it is complete, or standard output."""
+    if out is not None:
+        with opened_atomically(out) as stream:
+            yield stream
+        return
+    sys.stdout.flush()
+    stream = getattr(sys.stdout, "buffer", None) or io.BytesIO()
+    yield stream
+    stream.flush()
 
 
 def command_line() -> str:

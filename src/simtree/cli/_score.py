@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import enum
-import io
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from simtree._utils.files import opened_atomically
-from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, say, scoring_bar
+from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, opened_output, say, scoring_bar
 from simtree.cli._models import load_model, parallel_jobs, samples_of
 from simtree.cli._tables import Table, read_samples, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
@@ -93,7 +89,7 @@ def score(
                 n_done += len(part[2])
 
         texts = _csv(scored(), learned.threshold_) if form is Format.csv else score_lines(_comparisons(scored()), form.value)
-        with _output(out) as stream, parallel_jobs(learned, n_jobs), scoring_bar("scoring pairs", None):
+        with opened_output(out) as stream, parallel_jobs(learned, n_jobs), scoring_bar("scoring pairs", None):
             for text in texts:
                 stream.write(text.encode())
         if out is not None:
@@ -174,16 +170,3 @@ def _comparisons(scored: Scored) -> Iterator[Comparison]:
         assert named is not None
         (claimed, model_label), (real, probe) = named[:, 0].T.tolist(), named[:, 1].T.tolist()
         yield from map(Comparison, claimed, real, probe, scores.tolist(), model_label)
-
-
-@contextmanager
-def _output(out: Path | None) -> Iterator[BinaryIO]:
-    """Open a file that appears when it is complete, or standard output."""
-    if out is not None:
-        with opened_atomically(out) as stream:
-            yield stream
-        return
-    sys.stdout.flush()
-    stream = getattr(sys.stdout, "buffer", None) or io.BytesIO()
-    yield stream
-    stream.flush()

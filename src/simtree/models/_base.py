@@ -188,12 +188,8 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         lowest = -np.inf if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
         prepared, gallery = self._prepare(check_samples(self, queries)), check_samples(self, X)
         best = TopK(len(prepared), int(k), lowest)
-        with announced_compilation():
-            n_threads, leaf_values = effective_n_jobs(self.n_jobs), self._leaf_values()
-            for start in range(0, len(gallery), GALLERY_ROWS):
-                rows = self._prepare(gallery[start : start + GALLERY_ROWS])
-                search, parts = plan_search(prepared, rows, start, self._score_pairs, leaf_values, best, n_threads)
-                in_threads(search, parts, self.n_jobs)
+        for start in range(0, len(gallery), GALLERY_ROWS):
+            self._offer_rows(prepared, self._prepare(gallery[start : start + GALLERY_ROWS]), start, best)
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
@@ -268,6 +264,14 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
             return self._map_blocks(lambda rows: self._score_pairs(pairs.take(rows)), len(first))
 
         return score
+
+    def _offer_rows(self, queries: NDArray[Any], rows: NDArray[Any], start: int, best: TopK) -> None:
+        """Update ``best`` with the prepared rows of a gallery, of which the first has the index ``start``."""
+        with announced_compilation():
+            search, parts = plan_search(
+                queries, rows, start, self._score_pairs, self._leaf_values(), best, effective_n_jobs(self.n_jobs)
+            )
+            in_threads(search, parts, self.n_jobs)
 
     def _map_blocks(self, score: Callable[[slice], NDArray[np.float64]], n_pairs: int) -> NDArray[np.float64]:
         """Return the scores of a range of pairs, computed in threads block by block, reporting progress."""

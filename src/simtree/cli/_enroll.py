@@ -1,0 +1,194 @@
+"""``simtree enroll`` and ``simtree remove``: identities come into a gallery, and leave it."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from simtree._utils.validation import count
+from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json
+from simtree.cli._galleries import GalleryFile, gallery_samples, ids_of, opened_gallery, read_rows, times_of
+from simtree.cli._models import load_model
+from simtree.cli._tables import Table
+from simtree.gallery import Enrolment, Gallery
+from simtree.gallery._schema import COMPANIONS
+
+
+class FusionName(enum.StrEnum):
+    """How the scores with the samples of an identity become one."""
+
+    max = "max"
+    mean = "mean"
+    top_mean = "top_mean"
+
+
+class OnDuplicate(enum.StrEnum):
+    """What to do if a sample matches another identity."""
+
+    ignore = "ignore"
+    warn = "warn"
+    refuse = "raise"
+
+
+def enroll(
+    gallery: Annotated[
+        Path, typer.Argument(metavar="GALLERY", help="Gallery file; a new one is made with --model.", show_default=False)
+    ],
+    data: Data,
+    label: Label,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="MODEL", help="Model file for a new gallery, which then holds it.")
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", metavar="COLS", help="Columns to filter by in `simtree identify --where`, with commas."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COL", help="Column with the time of each sample; now by default.")
+    ] = None,
+    on_duplicate: Annotated[
+        OnDuplicate,
+        typer.Option("--on-duplicate", metavar="ignore/warn/raise", help="What to do if a row matches another identity."),
+    ] = OnDuplicate.ignore,
+    fusion: Annotated[
+        FusionName | None,
+        typer.Option(
+            "--fusion",
+            metavar="max/mean/top_mean",
+            help="For a new gallery: how the scores with several samples of an identity become one; max by default.",
+        ),
+    ] = None,
+    max_samples: Annotated[
+        int | None,
+        typer.Option("--max-samples", metavar="N", min=1, help="For a new gallery: keep only the newest N rows per identity."),
+    ] = None,
+    no_vectors: Annotated[
+        bool, typer.Option("--no-vectors", help="For a new gallery: do not keep samples; it cannot change its model then.")
+    ] = False,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="For a new gallery: round samples to seven digits, in half the space.")
+    ] = False,
+    audit_searches: Annotated[
+        bool, typer.Option("--audit-searches", help="For a new gallery: the audit also records identify and verify.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Enrol the rows of a table: all of them, or none if something is wrong.
+
+    What was enrolled survives a crash of the program and of the machine. Other programs may search the gallery meanwhile.
+    """
+    options = {
+        "fusion": None if fusion is None else fusion.value,
+        "max_samples": max_samples,
+        "keep_vectors": False if no_vectors else None,
+        "dtype": "float32" if float32 else None,
+        "audit_searches": audit_searches or None,
+    }
+    with friendly_errors(interrupted="Interrupted. Nothing was enrolled."):
+        is_new = not gallery.exists()
+        found = read_rows(data, label)
+        with _opened(gallery, model, {name: value for name, value in options.items() if value is not None}) as opened:
+            try:
+                done = _enrolled(opened, found, label, metadata or [], time, on_duplicate.value)
+            except BaseException:
+                if is_new:
+                    opened.close()
+                    _discard(gallery)
+                raise
+            size = opened.to_dict()
+    result = {
+        "gallery": str(gallery),
+        "data": str(data),
+        "new_gallery": is_new,
+        **{name: value for name, value in vars(done).items() if name != "duplicates"},
+        "duplicates": [duplicate._asdict() for duplicate in done.duplicates],
+        "n_identities_in_gallery": size["n_identities"],
+        "n_samples_in_gallery": size["n_samples"],
+    }
+    show_json(result) if as_json else show(_sentence(result))
+
+
+def _opened(path: Path, model: Path | None, options: dict[str, Any]) -> AbstractContextManager[Gallery]:
+    """Open a gallery, or make it if there is none."""
+    if not path.exists():
+        if model is None:
+            raise ValueError(f"there is no gallery {path}; give --model MODEL to make it, or the name of one that exists.")
+        return Gallery.create(path, load_model(model), **options)
+    if options:
+        raise ValueError(
+            f"{path} exists, and --fusion, --max-samples, --no-vectors, --float32 and --audit-searches are for a new gallery; "
+            "leave them out."
+        )
+    return opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model))
+
+
+def _enrolled(
+    gallery: Gallery, found: Table, label: str, metadata: list[str], time: str | None, on_duplicate: str
+) -> Enrolment:
+    names = [found.check_column(name.strip(), "--metadata") for entry in metadata for name in entry.split(",") if name.strip()]
+    ids = ids_of(found, label)
+    times = None if time is None else times_of(found, time)
+    X = gallery_samples(gallery, found, [label, time, *names])
+    values = {name: found.frame[name].tolist() for name in names} or None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        done = gallery.enroll(ids, X, metadata=values, time=times, on_duplicate=on_duplicate)
+    for warning in caught:
+        say(f"Warning: {warning.message}")
+    return done
+
+
+def _discard(path: Path) -> None:
+    """Delete a gallery that was made in vain."""
+    for ending in ("", *COMPANIONS):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _sentence(result: dict[str, Any]) -> str:
+    of_whom = count(result["n_identities"], "identity", "identities")
+    dropped = f" Dropped: {count(result['n_dropped'], 'older sample')}." if result["n_dropped"] else ""
+    return (
+        f"Enrolled: {count(result['n_samples'], 'sample')} of {of_whom}, {result['n_new']:,} of them new.{dropped} "
+        f"{result['gallery']} holds {count(result['n_samples_in_gallery'], 'sample')} of "
+        f"{count(result['n_identities_in_gallery'], 'identity', 'identities')}."
+    )
+
+
+def remove(
+    gallery: GalleryFile,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Identities to remove.", show_default=False)],
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Also write the file anew, so that nothing of them is left in it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove identities with all their samples and metadata; nobody can find them any more.
+
+    Their bytes leave the file with --compact, or later with `simtree gallery compact`.
+    """
+    interrupted = "Interrupted. Nothing was removed, or everything and not yet erased."
+    with friendly_errors(interrupted), opened_gallery(gallery) as opened:
+        n_samples = opened.remove(ids)
+        if compact:
+            opened.compact()
+        n_left, not_erased = len(opened), opened.to_dict()["n_samples_not_erased"]
+    result = {
+        "gallery": str(gallery),
+        "n_removed": len(set(ids)),
+        "n_samples": n_samples,
+        "erased": not not_erased,
+        "n_identities_in_gallery": n_left,
+    }
+    if as_json:
+        show_json(result)
+        return
+    erased = "Their bytes are erased." if result["erased"] else f"Not yet erased: run simtree gallery compact {gallery}"
+    show(
+        f"Removed: {count(len(set(ids)), 'identity', 'identities')} with {count(n_samples, 'sample')}. {gallery} holds "
+        f"{count(n_left, 'identity', 'identities')}. {erased}"
+    )

@@ -1,0 +1,119 @@
+"""What the subcommands on galleries share: options, opening a gallery, and columns of a table for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from simtree.cli._models import parallel_jobs, samples_of
+from simtree.cli._tables import Table, check_there, read_table, stream_table
+from simtree.cli._text_files import file_name
+from simtree.gallery import Gallery
+
+GalleryFile = Annotated[
+    Path, typer.Argument(metavar="GALLERY", help="Gallery file, as made by `simtree enroll`.", show_default=False)
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write to; by default standard output.")]
+# How true and false of a table are stored.
+FLAGS = {"true": 1, "false": 0}
+
+
+@contextmanager
+def opened_gallery(path: Path, *, readonly: bool = False) -> Iterator[Gallery]:
+    """Open a gallery that must exist."""
+    check_there(path)
+    with Gallery.open(path, readonly=readonly) as gallery:
+        yield gallery
+
+
+@contextmanager
+def searched_gallery(path: Path, n_jobs: int) -> Iterator[Gallery]:
+    """Open a gallery to search in with some parallel jobs; for reading only, unless its audit records searches."""
+    check_there(path)
+    gallery = Gallery.open(path, readonly=True)
+    if gallery.to_dict()["audit_searches"]:
+        gallery.close()
+        gallery = Gallery.open(path)
+    with gallery, parallel_jobs(gallery.model, n_jobs):
+        yield gallery
+
+
+def read_rows(path: Path, label: str) -> Table:
+    """Return a table with at least one row, whose labels are text."""
+    found = read_table(path, [label])
+    if not len(found):
+        raise _no_rows(path)
+    return found
+
+
+def stream_rows(path: Path, *, as_text: bool) -> Iterator[Table]:
+    """Yield the blocks of a table with at least one row; ``as_text`` as in `stream_table`."""
+    is_empty = True
+    for part in stream_table(path, as_text=as_text):
+        if len(part):
+            is_empty = False
+            yield part
+    if is_empty:
+        raise _no_rows(path)
+
+
+def _no_rows(path: Path) -> ValueError:
+    return ValueError(f"{file_name(path)} has no rows; give at least one.")
+
+
+def gallery_samples(gallery: Gallery, found: Table, others: Iterable[str | None]) -> Any:
+    """Return the columns of a table that the model of a gallery needs."""
+    return samples_of(gallery.model, found, [name for name in others if name is not None])
+
+
+def ids_of(found: Table, column: str) -> list[str]:
+    """Return a column of ids as text."""
+    return [str(value) for value in found.labels(column, "--label").tolist()]
+
+
+def times_of(found: Table, column: str) -> Any:
+    """Return a column of times: numbers are seconds since 1970, all else is read as dates, in UTC unless they say otherwise."""
+    values = pd.Series(found.labels(column, "--time"))
+    if pd.api.types.is_numeric_dtype(values):
+        return found.numbers([column])[column].to_numpy()
+    try:
+        return pd.to_datetime(values, utc=True, format="ISO8601").dt.tz_localize(None).to_numpy()
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(
+            f"{found.name}: column {column!r} has the time {str(values.iloc[0])!r} or another that cannot be read; write times "
+            "as 2026-01-31 12:00, or as seconds since 1970."
+        ) from None
+
+
+def parse_where(given: list[str]) -> dict[str, list[Any]] | None:
+    """Return filters given as NAME=VALUE; a name may be given several times, for values of which one must hold.
+
+    Examples
+    --------
+    >>> parse_where(["site=A", "floor=2"])
+    {'site': ['A'], 'floor': ['2', 2]}
+    """
+    where: dict[str, list[Any]] = {}
+    for entry in given:
+        name, separator, value = entry.partition("=")
+        if not separator or not name or not value:
+            raise typer.BadParameter(f"--where {entry!r} is not NAME=VALUE, such as site=A.")
+        # A column of digits is one of numbers to pandas, and one of true and false is one of booleans.
+        where.setdefault(name, []).extend([value, *_numbers(value)])
+    return where or None
+
+
+def _numbers(value: str) -> list[int | float]:
+    if value.lower() in FLAGS:
+        return [FLAGS[value.lower()]]
+    try:
+        number = float(value)
+    except ValueError:
+        return []
+    return [int(number) if number.is_integer() and abs(number) < 2**53 else number] if np.isfinite(number) else []

@@ -1,0 +1,173 @@
+"""``simtree gallery``: look at a gallery, calibrate it for strangers, and look after its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from simtree._utils.validation import count
+from simtree.cli._common import (
+    Confidence,
+    Data,
+    Jobs,
+    Json,
+    Label,
+    Model,
+    file_size,
+    friendly_errors,
+    opened_output,
+    scoring_bar,
+    show,
+    show_json,
+    table,
+)
+from simtree.cli._galleries import GalleryFile, Out, gallery_samples, ids_of, opened_gallery, read_rows
+from simtree.cli._models import load_model, parallel_jobs
+
+app = typer.Typer(help="Look at a gallery, calibrate it for strangers, and look after its file.", no_args_is_help=True)
+
+
+@app.command("show")
+def show_gallery(gallery: GalleryFile, as_json: Json = False) -> None:
+    """Show what is in a gallery: its size, its parameters, its model and what is promised about strangers."""
+    with friendly_errors(), opened_gallery(gallery, readonly=True) as opened:
+        described = {**opened.to_dict(), "bytes": gallery.stat().st_size}
+    show_json(described) if as_json else show(_rows(described))
+
+
+def _rows(described: dict[str, Any]) -> Any:
+    rows = table(f"{described['gallery']}: {file_size(described['bytes'])}", "property", "value")
+    rows.add_row("identities", f"{described['n_identities']:,}")
+    rows.add_row("samples", f"{described['n_samples']:,}, as {described['dtype']}")
+    if described["max_samples"] is not None:
+        rows.add_row("samples per identity", f"at most {described['max_samples']:,}, the newest")
+    best = f" of {described['n_best']}" if described["n_best"] else ""
+    rows.add_row("fusion", f"{described['fusion']}{best}")
+    rows.add_row("metadata", ", ".join(described["metadata"]) or "none")
+    rows.add_row("model", f"{described['model']}, fingerprint {described['fingerprint'][:12]}")
+    rows.add_row("other models", "possible" if described["has_vectors"] else "impossible: the samples were not kept")
+    calibration = described["calibration"]
+    if calibration is None:
+        rows.add_row("strangers", "not calibrated; see `simtree gallery calibrate`")
+    else:
+        grown = f"; it has grown {calibration['growth']:.3g}-fold since" if calibration["growth"] > 1.0 else ""
+        people = count(calibration["n_strangers"], "person", "people")
+        rows.add_row("strangers", f"calibrated for FPIR <= {calibration['max_fpir']:g} with {people}{grown}")
+    left = described["n_samples_not_erased"]
+    rows.add_row("not yet erased", f"{count(left, 'sample')}; run `simtree gallery compact`" if left else "nothing")
+    rows.add_row("searches are audited", "yes" if described["audit_searches"] else "no")
+    return rows
+
+
+@app.command("calibrate")
+def calibrate(
+    gallery: GalleryFile,
+    data: Data,
+    label: Label,
+    max_fpir: Annotated[
+        float,
+        typer.Option("--max-fpir", metavar="RATE", help="Highest share of strangers who may have a candidate."),
+    ] = 0.05,
+    confidence: Confidence = 0.95,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Search for people who are not enrolled, so that `simtree identify --max-fpir` can say "unknown".
+
+    It takes 59 people for a rate of 5 % and 299 for 1 %; with fewer, nothing is written, and the message says how many are
+    needed. When the gallery grows, the allowed rate shrinks in proportion until it is calibrated again.
+    """
+    with friendly_errors(interrupted=f"Interrupted. {gallery} was not calibrated."):
+        found = read_rows(data, label)
+        with opened_gallery(gallery) as opened, parallel_jobs(opened.model, n_jobs):
+            X = gallery_samples(opened, found, [label])
+            with scoring_bar("searching", None):
+                promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence)
+            described = opened.to_dict()
+    result = {"gallery": str(gallery), "data": str(data), "promise": promise, **described["calibration"]}
+    show_json(result) if as_json else show(f"Calibrated: {promise}.")
+
+
+@app.command("backup")
+def backup(
+    gallery: GalleryFile,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to make, which must not exist.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Copy a gallery to another file, while others may go on using it. Other ways to copy it lose what is in its log."""
+    with friendly_errors(), opened_gallery(gallery, readonly=True) as opened:
+        opened.backup(file)
+    n_bytes = file.stat().st_size
+    result = {"gallery": str(gallery), "backup": str(file), "bytes": n_bytes}
+    show_json(result) if as_json else show(f"Written: {file}, {file_size(n_bytes)}")
+
+
+@app.command("re-enroll")
+def re_enroll(gallery: GalleryFile, model: Model, as_json: Json = False) -> None:
+    """Change to another model, which prepares all samples again; the calibration is void then.
+
+    Others see the change as a whole. A model that gives the same scores only brings its thresholds and probabilities.
+    """
+    with friendly_errors(interrupted=f"Interrupted. {gallery} has its old model."):
+        learned = load_model(model)
+        with opened_gallery(gallery) as opened:
+            before = opened.fingerprint
+            opened.re_enroll(learned)
+            described = opened.to_dict()
+    result = {
+        "gallery": str(gallery),
+        "model": str(model),
+        "fingerprint": described["fingerprint"],
+        "same_scores": described["fingerprint"] == before,
+        "calibrated": described["calibration"] is not None,
+    }
+    if as_json:
+        show_json(result)
+    elif result["same_scores"]:
+        show(f"Updated: {gallery} has the thresholds and probabilities of {model}, and the same scores as before.")
+    else:
+        done = f"Changed: {gallery} has the model of {model}, for {count(described['n_samples'], 'sample')}."
+        show(f"{done} Calibrate it again before you use --max-fpir.")
+
+
+@app.command("compact")
+def compact(
+    gallery: GalleryFile,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="How long to wait for other programs.")
+    ] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Write the file anew and empty its log, so that nothing of what was removed is left in either."""
+    with friendly_errors(interrupted="Interrupted. What was removed may not be erased yet."):
+        before = gallery.stat().st_size if gallery.exists() else 0
+        with opened_gallery(gallery) as opened:
+            opened.compact(timeout=timeout)
+        after = gallery.stat().st_size
+    result = {"gallery": str(gallery), "bytes_before": before, "bytes": after, "erased": True}
+    show_json(result) if as_json else show(
+        f"Compacted: {gallery}, {file_size(after)}. Nothing of what was removed is left in it; backups are not touched."
+    )
+
+
+@app.command("audit")
+def audit(
+    gallery: GalleryFile,
+    subject: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Only entries about this identity, which must be enrolled.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Print what was done with a gallery, when (in UTC) and by which model, as CSV; identities appear as keyed hashes."""
+    with friendly_errors():
+        with opened_gallery(gallery, readonly=True) as opened:
+            trail = opened.audit(subject).to_frame()
+        trail["time"] = trail["time"].dt.strftime("%Y-%m-%dT%H:%M:%S.%f").str[:-3] + "Z"
+        if not as_json:
+            with opened_output(out) as stream:
+                stream.write(trail.to_csv(index=False, lineterminator="\n").encode())
+    if as_json:
+        show_json({"gallery": str(gallery), "entries": trail.to_dict("records")})

@@ -1,0 +1,164 @@
+"""``simtree identify`` and ``simtree verify``: who the rows of a table are, as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from simtree._utils.validation import count
+from simtree.cli._common import (
+    Jobs,
+    Json,
+    Label,
+    check_writable,
+    friendly_errors,
+    opened_output,
+    say,
+    scoring_bar,
+    show_json,
+)
+from simtree.cli._galleries import (
+    GalleryFile,
+    Out,
+    gallery_samples,
+    ids_of,
+    parse_where,
+    searched_gallery,
+    stream_rows,
+)
+from simtree.gallery import Candidates, Gallery
+
+Queries = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="Table with one row per sample, of any length; - for CSV from standard input.",
+        show_default=False,
+    ),
+]
+INTERRUPTED = "Interrupted. Answers that were not written to --out are lost."
+
+
+def identify(
+    gallery: GalleryFile,
+    data: Queries,
+    k: Annotated[int, typer.Option("--k", "-k", metavar="N", min=1, help="Maximum number of candidates per row.")] = 10,
+    max_fpir: Annotated[
+        float | None,
+        typer.Option(
+            "--max-fpir",
+            metavar="RATE",
+            help="Only candidates that a stranger has at most this often, see `simtree gallery calibrate`; maybe none.",
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="NAME=VALUE", help="Search only identities with this value in their metadata."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="Column that names the rows of DATA; row numbers by default.")
+    ] = None,
+    out: Out = None,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Search for the identities that are most similar to each row, as CSV: query, rank, id, score.
+
+    Rows are read, searched for and written block by block. The search is exact. `probability` is there for a model with
+    calibrated probabilities and identities with one sample, `expected_false_matches` for a calibrated gallery.
+    """
+    with friendly_errors(interrupted=INTERRUPTED):
+        allowed = parse_where(where or [])
+        if out is not None:
+            check_writable("--out", out.parent, out)
+        answers: list[Candidates] = []
+        with searched_gallery(gallery, n_jobs) as opened:
+            frames = _identified(opened, data, k, max_fpir, allowed, key, answers)
+            if as_json:
+                with scoring_bar("searching", None):
+                    rows = pd.concat(list(frames)).to_dict("records")
+            else:
+                _write(frames, out)
+    n_queries = sum(answer.n_queries for answer in answers)
+    n_found = sum(len(np.unique(answer.query)) for answer in answers)
+    if as_json:
+        last = answers[-1]
+        show_json(
+            {
+                "gallery": str(gallery),
+                "data": str(data),
+                "n_queries": n_queries,
+                "n_identities": last.n_identities,
+                "threshold": last.threshold,
+                "promise": last.promise,
+                "candidates": rows,
+            }
+        )
+    if max_fpir is not None:
+        say(f"{count(n_queries, 'query', 'queries')}, {n_found:,} with candidates: {answers[-1].promise}.")
+
+
+def _identified(
+    gallery: Gallery,
+    data: Path,
+    k: int,
+    max_fpir: float | None,
+    where: dict[str, list[Any]] | None,
+    key: str | None,
+    answers: list[Candidates],
+) -> Iterator[pd.DataFrame]:
+    """Yield the candidates of each block of a table, which are also collected without their columns."""
+    for part in stream_rows(data, as_text=key is not None):
+        answer = gallery.identify(gallery_samples(gallery, part, [key]), k=k, where=where, max_fpir=max_fpir)
+        answers.append(answer)
+        names = np.arange(part.start, part.start + len(part)) if key is None else part.labels(key, "--id")
+        yield answer.to_frame().assign(query=names[answer.query])
+
+
+def verify(
+    gallery: GalleryFile,
+    data: Queries,
+    label: Label,
+    out: Out = None,
+    n_jobs: Jobs = -1,
+    as_json: Json = False,
+) -> None:
+    """Decide whether each row is of the identity that it claims to be of, as CSV: id, score, threshold, accepted.
+
+    The threshold is that of the model in the gallery, see `simtree calibrate`. Rows are read and answered block by block.
+    """
+    with friendly_errors(interrupted=INTERRUPTED):
+        if out is not None:
+            check_writable("--out", out.parent, out)
+        with searched_gallery(gallery, n_jobs) as opened:
+            frames = _verified(opened, data, label)
+            if as_json:
+                with scoring_bar("verifying", None):
+                    rows = pd.concat(list(frames)).to_dict("records")
+            else:
+                _write(frames, out)
+    if as_json:
+        show_json({"gallery": str(gallery), "data": str(data), "n_claims": len(rows), "claims": rows})
+
+
+def _verified(gallery: Gallery, data: Path, label: str) -> Iterator[pd.DataFrame]:
+    """Yield the decisions on each block of a table."""
+    for part in stream_rows(data, as_text=True):
+        answer = gallery.verify(ids_of(part, label), gallery_samples(gallery, part, [label]))
+        yield answer.to_frame().assign(accepted=answer.accepted.astype(np.int8))
+
+
+def _write(frames: Iterator[pd.DataFrame], out: Path | None) -> None:
+    """Write frames as CSV, one after the other."""
+    n_rows, is_first = 0, True
+    with opened_output(out) as stream, scoring_bar("searching", None):
+        for frame in frames:
+            stream.write(frame.to_csv(index=False, header=is_first, lineterminator="\n").encode())
+            n_rows, is_first = n_rows + len(frame), False
+    if out is not None:
+        say(f"Written: {count(n_rows, 'row')} to {out}")

@@ -1,0 +1,66 @@
+"""The audit: what was done, when and by which model, with a keyed hash in place of each identity.
+
+Each identity has a random key. The key is deleted with the identity: from then on nobody can tell which entries were about it,
+not even by hashing all names there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+KEY_BYTES = 16
+HASH_BYTES = 16
+
+
+class Subject(NamedTuple):
+    """An identity, and the key of its hashes."""
+
+    number: int
+    id: str
+    key: bytes
+
+    @property
+    def hash(self) -> bytes:
+        """The keyed hash that stands for the identity."""
+        return hashlib.blake2b(self.id.encode(), key=self.key, digest_size=HASH_BYTES).digest()
+
+
+class Entry(NamedTuple):
+    """An entry of the audit: when it was made, and the keyed hashes of the identities that it is about."""
+
+    time: float
+    action: str
+    model: str
+    n_samples: int
+    subjects: list[str]
+
+
+def new_keys(n: int) -> list[bytes]:
+    """Return random keys."""
+    drawn = os.urandom(KEY_BYTES * n)
+    return [drawn[start : start + KEY_BYTES] for start in range(0, len(drawn), KEY_BYTES)]
+
+
+def add_entry(
+    connection: sqlite3.Connection, action: str, model: str, subjects: Iterable[Subject] = (), n_samples: int = 0
+) -> None:
+    """Add an entry to the audit."""
+    # Sorted: the order in which people were enrolled or found says nothing here.
+    hashes = b"".join(sorted(subject.hash for subject in subjects))
+    connection.execute(
+        "INSERT INTO audit (time, action, model, n_samples, subjects) VALUES (?, ?, ?, ?, ?)",
+        (time.time(), action, model, n_samples, hashes),
+    )
+
+
+def read_entries(connection: sqlite3.Connection) -> Iterator[Entry]:
+    """Yield the entries, oldest first."""
+    rows: Any = connection.execute("SELECT time, action, model, n_samples, subjects FROM audit ORDER BY number")
+    for when, action, model, n_samples, subjects in rows:
+        hashes = [subjects[start : start + HASH_BYTES].hex() for start in range(0, len(subjects), HASH_BYTES)]
+        yield Entry(when, action, model, n_samples, hashes)

@@ -1,0 +1,105 @@
+"""Answers of a gallery: who a query may be, whether a claim holds, and how strangers fare."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree.gallery._answers import Candidates, Verifications
+from simtree.gallery._blocks import Numbers
+from simtree.gallery._search import best_identities, score_claims
+from simtree.gallery._snapshot import Templates
+from simtree.gallery._state import State
+from simtree.gallery._strangers import N_KEPT, Size, Strangers
+from simtree.metrics import FloatArray
+
+
+def identify(
+    state: State, prepared: NDArray[np.floating], k: int, max_fpir: float | None, chosen: Numbers | None
+) -> Candidates:
+    """Return the best identities for each query, among the chosen ones.
+
+    Parameters
+    ----------
+    state : State
+        The gallery, with its rows.
+    prepared : ndarray of shape (n_queries, n_prepared)
+        Prepared queries.
+    k : int
+        Number of candidates per query.
+    max_fpir : float or None
+        Rate of alarms; None for candidates of any score.
+    chosen : ndarray or None
+        Numbers of the identities to search in; None for all.
+
+    Returns
+    -------
+    Candidates
+        The answer.
+    """
+    templates = state.snapshot.templates if chosen is None else state.snapshot.templates.only(chosen)
+    k = max(1, min(k, len(templates)))
+    threshold = promise = None
+    if max_fpir is not None:
+        strangers = require_calibration(state)
+        threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
+    lowest = -np.inf if threshold is None else threshold
+    scores, places = best_identities(state.model, state.settings.fusion, prepared, templates, k, lowest)
+    queries, columns = np.nonzero(places >= 0)
+    found, of_found = places[queries, columns], scores[queries, columns]
+    ranks = columns + 1
+    expected = np.full(len(found), np.nan)
+    if state.strangers is not None:
+        expected = state.strangers.expected_matches(of_found, len(templates), state.size)
+    whole = np.searchsorted(state.snapshot.templates.numbers, templates.numbers[found])
+    return Candidates(
+        queries,
+        ranks,
+        state.snapshot.names[whole],
+        of_found,
+        _probabilities(state, of_found, templates.sizes[found]),
+        expected,
+        threshold,
+        promise,
+        len(prepared),
+        len(templates),
+    )
+
+
+def verify(state: State, prepared: NDArray[np.floating], numbers: Numbers) -> Verifications:
+    """Return the fused score of each query with the identity of a number, and whether the model's threshold accepts it."""
+    templates = state.snapshot.templates
+    claims = np.searchsorted(templates.numbers, numbers)
+    scores = score_claims(state.model, state.settings.fusion, prepared, claims, templates)
+    threshold = np.full(len(scores), float(state.model.threshold_))
+    probability = _probabilities(state, scores, templates.sizes[claims])
+    return Verifications(state.snapshot.names[claims], scores, threshold, scores >= threshold, probability)
+
+
+def search_strangers(
+    state: State, prepared: NDArray[np.floating], people: NDArray[np.int64], max_fpir: float, confidence: float
+) -> Strangers:
+    """Search for people who are not enrolled; raise if they are too few for the rate."""
+    templates: Templates = state.snapshot.templates
+    if not len(templates):
+        raise ValueError("the gallery is empty, so that nobody can raise an alarm; enrol first.")
+    size: Size = state.size
+    nobody = Strangers(np.zeros(int(people.max()) + 1), np.empty(0), np.empty(0), max_fpir, confidence, size)
+    nobody.threshold(max_fpir, size)  # refuses before the work, not after it
+    n_kept = min(N_KEPT, len(templates))
+    scores, _ = best_identities(state.model, state.settings.fusion, prepared, templates, n_kept)
+    return Strangers.of(scores, people, max_fpir, confidence, size)
+
+
+def require_calibration(state: State) -> Strangers:
+    """Return what searches for strangers found; raise if there were none."""
+    if state.strangers is None:
+        raise ValueError("max_fpir needs a calibrated gallery; calibrate it with people who are not enrolled.")
+    return state.strangers
+
+
+def _probabilities(state: State, scores: FloatArray, n_samples: Numbers) -> FloatArray:
+    """Return calibrated probabilities; they are for pairs, so that identities with several samples have none."""
+    if not hasattr(state.model, "calibration_"):
+        return np.full(len(scores), np.nan)
+    return np.where(n_samples == 1, state.model.calibration_.probability(scores, 0.5), np.nan)

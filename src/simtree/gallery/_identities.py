@@ -1,0 +1,121 @@
+"""Identities of a gallery: their numbers, names and metadata. Values are always bound, never written into statements."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._utils.validation import count
+from simtree.gallery._audit import Subject, new_keys
+from simtree.gallery._inputs import Value
+
+# Number of values that are bound at a time; older versions of SQLite allow 999.
+MAX_BOUND = 500
+
+T = TypeVar("T")
+
+
+def find(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Subject]:
+    """Return those of the ids that are enrolled."""
+    found: dict[str, Subject] = {}
+    if connection.execute("SELECT 1 FROM identity LIMIT 1").fetchone() is None:
+        return found
+    for part in _parts(list(dict.fromkeys(ids))):
+        marks = ", ".join("?" * len(part))
+        for row in connection.execute(f"SELECT number, id, audit_key FROM identity WHERE id IN ({marks})", part):
+            found[row[1]] = Subject(*row)
+    return found
+
+
+def require(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Subject]:
+    """Return all of the ids; raise if one is not enrolled."""
+    wanted = list(dict.fromkeys(ids))
+    found = find(connection, wanted)
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        known = [name for (name,) in connection.execute("SELECT id FROM identity LIMIT 10000")]
+        close = difflib.get_close_matches(missing[0], known, n=1, cutoff=0.6)
+        others = f" (nor are {len(missing) - 1:,} others)" if len(missing) > 1 else ""
+        meant = f"did you mean {close[0]!r}?" if close else "check its spelling."
+        raise ValueError(f"the id {missing[0]!r} is not enrolled{others}; {meant}")
+    return found
+
+
+def add(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Subject]:
+    """Add new identities, with numbers that no identity has ever had; return them."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'identity'").fetchone()
+    first = 1 if row is None else row[0] + 1
+    subjects = [Subject(*row) for row in zip(itertools.count(first), ids, new_keys(len(ids)), strict=False)]
+    connection.executemany("INSERT INTO identity (number, id, audit_key) VALUES (?, ?, ?)", subjects)
+    return {subject.id: subject for subject in subjects}
+
+
+def delete(connection: sqlite3.Connection, subjects: Iterable[Subject]) -> None:
+    """Delete identities with their metadata and the keys of their hashes."""
+    numbers = [(subject.number,) for subject in subjects]
+    connection.executemany("DELETE FROM metadata WHERE number = ?", numbers)
+    connection.executemany("DELETE FROM identity WHERE number = ?", numbers)
+
+
+def names_since(connection: sqlite3.Connection, number: int) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and ids of the identities that were added after one."""
+    yield from connection.execute("SELECT number, id FROM identity WHERE number > ? ORDER BY number", (number,))
+
+
+def count_identities(connection: sqlite3.Connection) -> int:
+    """Return the number of identities."""
+    return int(connection.execute("SELECT count(*) FROM identity").fetchone()[0])
+
+
+def all_ids(connection: sqlite3.Connection) -> list[str]:
+    """Return the ids in the order in which they were first enrolled."""
+    return [name for (name,) in connection.execute("SELECT id FROM identity ORDER BY number")]
+
+
+def put_metadata(connection: sqlite3.Connection, values: dict[int, dict[str, Value]]) -> None:
+    """Write values of identities by name; those of other names stay."""
+    rows = ((name, number, value) for number, named in values.items() for name, value in named.items())
+    connection.executemany("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?)", rows)
+
+
+def metadata_names(connection: sqlite3.Connection) -> list[str]:
+    """Return the names that occur in the metadata."""
+    return [name for (name,) in connection.execute("SELECT DISTINCT name FROM metadata ORDER BY name")]
+
+
+def select(connection: sqlite3.Connection, where: dict[str, list[Value]]) -> NDArray[np.int64]:
+    """Return the numbers of the identities whose metadata have one of the allowed values for each name."""
+    chosen: set[int] | None = None
+    for name, allowed in where.items():
+        known = metadata_names(connection)
+        if name not in known:
+            remedy = f"its names are {', '.join(map(repr, known))}" if known else "it has none"
+            raise ValueError(f"where names {name!r}, which the metadata of the gallery do not have; {remedy}.")
+        found: set[int] = set()
+        for part in _parts(allowed):
+            marks = ", ".join("?" * len(part))
+            rows = connection.execute(f"SELECT number FROM metadata WHERE name = ? AND value IN ({marks})", (name, *part))
+            found |= {number for (number,) in rows}
+        chosen = found if chosen is None else chosen & found
+    return np.array(sorted(chosen or ()), dtype=np.int64)
+
+
+def check_strangers(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Raise if one of these people is enrolled."""
+    enrolled = sorted(find(connection, ids))
+    if enrolled:
+        raise ValueError(
+            f"y has {count(len(enrolled), 'identity', 'identities')} that the gallery holds, such as {enrolled[0]!r}; "
+            "calibrate with people who are not enrolled."
+        )
+
+
+def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), MAX_BOUND):
+        yield values[start : start + MAX_BOUND]

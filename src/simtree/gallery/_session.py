@@ -1,0 +1,118 @@
+"""An open gallery of one process: its file, what is known of it, and transactions that begin with its present state."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from simtree.gallery import _identities as identities
+from simtree.gallery._audit import add_entry
+from simtree.gallery._state import State, read_state
+from simtree.gallery._store import Store
+
+T = TypeVar("T")
+
+
+class Session:
+    """An open gallery.
+
+    Each call looks at ``data_version``, which tells whether another process has written, and reads what is new.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    readonly : bool
+        Whether writing is refused.
+    timeout : float
+        How long to wait for other processes, in seconds.
+    """
+
+    def __init__(self, path: Path, *, readonly: bool, timeout: float) -> None:
+        self.store = Store(path, readonly=readonly, timeout=timeout)
+        self._state: State | None = None
+        self._version: int | None = None
+
+    def close(self) -> None:
+        """Close the file, and forget what it held."""
+        self.store.close()
+        self._state = None
+
+    def state(self) -> State:
+        """Return the present state, whose rows may be older."""
+        with self.store.reading() as connection:
+            return self._present(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+        """Show one committed state, whose rows may be older."""
+        with self.store.reading() as connection:
+            yield connection, self._present(connection)
+
+    @contextmanager
+    def searching(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+        """Show one committed state with its rows, which remain after the transaction."""
+        with self.store.reading() as connection:
+            state = self._present(connection).with_rows(connection)
+            if state.settings.audits_searches:
+                self.store.check_writable("it audits searches")
+            self._state = state
+            yield connection, state
+
+    @contextmanager
+    def changing(self, prepare: Callable[[State], T]) -> Iterator[tuple[sqlite3.Connection, State, T]]:
+        """Change the gallery inside the context, or leave it as it is if an error is raised.
+
+        Parameters
+        ----------
+        prepare : callable
+            Work that needs the model, done before the transaction so that other processes can write meanwhile. It is done
+            again if the gallery has another model then.
+
+        Yields
+        ------
+        connection : sqlite3.Connection
+            The connection.
+        state : State
+            The state before the change.
+        prepared : object
+            What ``prepare`` returned.
+        """
+        self.store.check_writable()
+        expected = self.state()
+        while True:
+            prepared = prepare(expected)
+            with self.store.writing() as connection:
+                state = self._present(connection)
+                is_same = state.model_version == expected.model_version
+                if is_same:
+                    yield connection, state, prepared
+            if is_same:
+                self.forget_version()
+                return
+            expected = state
+
+    def forget_version(self) -> None:
+        """Look at the file again in the next call: our own changes do not change ``data_version``."""
+        self._version = None
+
+    def audit_search(self, state: State, action: str, ids: Any, n_samples: int) -> None:
+        """Add a search to the audit, if the gallery audits searches."""
+        if state.settings.audits_searches:
+            with self.store.writing() as connection:
+                found = identities.find(connection, set(ids))
+                add_entry(connection, action, state.fingerprint, found.values(), n_samples)
+
+    def _present(self, connection: sqlite3.Connection) -> State:
+        """Return the state that a transaction sees; to be called before it changes anything."""
+        version = self.store.data_version()
+        if self._state is None or version != self._version:
+            self._state, self._version = read_state(connection, self._state), version
+        return self._state
+
+
+def prepare_nothing(state: State) -> None:
+    """Prepare nothing before a change."""

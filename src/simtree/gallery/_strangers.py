@@ -1,0 +1,206 @@
+"""Open set: how often a search for a stranger raises an alarm, from searches for people who are not enrolled.
+
+One maximum per person: the highest score of all samples of the person with all identities. People are drawn independently, so
+the number of maxima above a fixed score is binomial, and an order statistic of the maxima bounds the rate without any
+assumption about scores: among n people the (j + 1)-th highest maximum is exceeded by more than a share of the population with
+a probability of at most P(Binomial(n, share) <= j).
+
+**When the gallery grows**, the allowed rate shrinks in proportion. The rate of alarms of a random part of a gallery is a
+concave function of its size, because an alarm that two identities raise together counts once. So it grows at most in
+proportion, if those who are enrolled later are like those before; that is the assumption. Whoever was removed still counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+from simtree._utils.validation import check_real
+from simtree.metrics import FloatArray
+
+# Number of identities per search whose scores are kept, to tell how many false matches are expected.
+N_KEPT = 20
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much was ever enrolled in a gallery, and how much it holds.
+
+    Parameters
+    ----------
+    n_identities, n_samples : int
+        Numbers of identities and samples in the gallery.
+    n_identities_added, n_samples_added : int
+        Numbers of all that were ever added.
+    """
+
+    n_identities: int
+    n_samples: int
+    n_identities_added: int
+    n_samples_added: int
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Results of searches for people who are not enrolled.
+
+    Parameters
+    ----------
+    maxima : ndarray of shape (n_people,)
+        Highest score of each person, in decreasing order.
+    scores, weights : ndarrays of shape (n_scores,)
+        The highest scores of each search in decreasing order; the weights of a person sum to the number of scores per search.
+    max_fpir, confidence : float
+        The rate that was asked for, and the confidence level.
+    size : Size
+        Size of the gallery that was searched.
+
+    Examples
+    --------
+    >>> size = Size(100, 100, 100, 100)
+    >>> searches = Strangers(np.arange(59.0)[::-1], np.empty(0), np.empty(0), 0.05, 0.95, size)
+    >>> searches.threshold(0.05, size) > 58.0
+    True
+    """
+
+    maxima: FloatArray
+    scores: FloatArray
+    weights: FloatArray
+    max_fpir: float
+    confidence: float
+    size: Size
+
+    @classmethod
+    def of(cls, found: FloatArray, people: NDArray[np.int64], max_fpir: float, confidence: float, size: Size) -> Self:
+        """Return the results of searches.
+
+        Parameters
+        ----------
+        found : ndarray of shape (n_searches, n_best)
+            The best scores of each search in decreasing order, -inf where there are no more.
+        people : ndarray of shape (n_searches,)
+            Person of each search, numbered from 0.
+        max_fpir, confidence : float
+            The rate that is asked for, and the confidence level.
+        size : Size
+            Size of the gallery that was searched.
+
+        Returns
+        -------
+        Strangers
+            The results.
+        """
+        n_people = int(people.max()) + 1
+        maxima = np.full(n_people, -np.inf)
+        np.maximum.at(maxima, people, found[:, 0])
+        share = 1.0 / (n_people * np.bincount(people)[people])
+        scores, weights = found.ravel(), np.repeat(share, found.shape[1])
+        order = np.argsort(-scores, kind="stable")[: np.count_nonzero(np.isfinite(scores))]
+        return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size)
+
+    def growth(self, size: Size) -> float:
+        """Return how many times more may raise an alarm than when the gallery was searched: identities or samples."""
+        then = self.size
+        of_identities = (size.n_identities_added - then.n_identities_added) / then.n_identities
+        of_samples = (size.n_samples_added - then.n_samples_added) / then.n_samples
+        return 1.0 + max(of_identities, of_samples)
+
+    def threshold(self, max_fpir: float, size: Size) -> float:
+        """Return the threshold that keeps the rate of alarms in a gallery of some size; raise if people are too few."""
+        check_rate(max_fpir)
+        growth = self.growth(size)
+        n_allowed = n_above(len(self.maxima), max_fpir / growth, self.confidence)
+        if n_allowed < 0:
+            raise ValueError(self._refusal(max_fpir, growth))
+        return float(np.nextafter(self.maxima[n_allowed], np.inf))
+
+    def strictest_threshold(self, size: Size) -> float:
+        """Return the threshold for the rate of the calibration or, if the gallery has outgrown it, the highest there is."""
+        n_allowed = n_above(len(self.maxima), self.max_fpir / self.growth(size), self.confidence)
+        return float(np.nextafter(self.maxima[max(0, n_allowed)], np.inf))
+
+    def expected_matches(self, scores: FloatArray, n_searched: int, size: Size) -> FloatArray:
+        """Return the number of identities that a stranger is expected to match with at least each score.
+
+        Counted are the best identities of each search, at most `N_KEPT`; the number grows with the gallery.
+        """
+        cumulated = np.append(0.0, np.cumsum(self.weights))
+        reached = np.searchsorted(-self.scores, -scores, side="right")
+        return np.asarray(cumulated[reached] * self.growth(size) * n_searched / max(1, size.n_identities))
+
+    def promise(self, max_fpir: float, size: Size) -> str:
+        """Return what holds for the threshold, in words."""
+        growth = self.growth(size)
+        grown = f", if identities enrolled since are like those before (x {growth:.3g})" if growth > 1.0 else ""
+        return (
+            f"FPIR <= {max_fpir:g} with {100 * self.confidence:g} % confidence for strangers like the {len(self.maxima):,} "
+            f"searched{grown}"
+        )
+
+    def _refusal(self, max_fpir: float, growth: float) -> str:
+        n, needed = len(self.maxima), n_people_for(max_fpir / growth, self.confidence)
+        lowest = growth * (1.0 - (1.0 - self.confidence) ** (1.0 / n))
+        grown = f" in a gallery that grew {growth:.3g}-fold since its calibration" if growth > 1.0 else ""
+        possible = f", or allow {_rounded_up(lowest):g}" if lowest < 1.0 else ""
+        return (
+            f"max_fpir={max_fpir:g} at confidence={self.confidence:g} takes {needed:,} people who are not enrolled{grown}, and "
+            f"there are {n:,}; calibrate with more people{possible}."
+        )
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Write the results into a gallery, instead of earlier ones."""
+        connection.execute("DELETE FROM strangers")
+        content = json.dumps({"max_fpir": self.max_fpir, "confidence": self.confidence, "size": vars(self.size)})
+        arrays = (np.ascontiguousarray(array, dtype="<f8").tobytes() for array in (self.maxima, self.scores, self.weights))
+        connection.execute("INSERT INTO strangers VALUES (?, ?, ?, ?)", (content, *arrays))
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> Self | None:
+        """Return the results in a gallery, if there are any."""
+        row = connection.execute("SELECT content, maxima, scores, weights FROM strangers").fetchone()
+        if row is None:
+            return None
+        content: dict[str, Any] = json.loads(row[0])
+        maxima, scores, weights = (np.frombuffer(part, dtype="<f8").astype(np.float64) for part in row[1:])
+        return cls(maxima, scores, weights, content["max_fpir"], content["confidence"], Size(**content["size"]))
+
+
+def check_rate(max_fpir: float) -> float:
+    """Return a rate of alarms if it is one."""
+    return check_real("max_fpir", max_fpir, 0.0, 1.0, open_low=True, open_high=True)
+
+
+def n_above(n_people: int, rate: float, confidence: float) -> int:
+    """Return how many of the maxima may lie above a threshold that promises a rate; -1 if there are too few people.
+
+    Examples
+    --------
+    >>> n_above(58, 0.05, 0.95), n_above(59, 0.05, 0.95), n_above(299, 0.01, 0.95), n_above(1000, 0.05, 0.95)
+    (-1, 0, 0, 38)
+    """
+    counts = np.arange(n_people)
+    return int(np.count_nonzero(bdtr(counts, n_people, rate) <= 1.0 - confidence)) - 1
+
+
+def n_people_for(rate: float, confidence: float) -> int:
+    """Return the minimum number of people that can support the claim FPIR <= rate.
+
+    Examples
+    --------
+    >>> n_people_for(0.05, 0.95), n_people_for(0.01, 0.95)
+    (59, 299)
+    """
+    return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
+
+
+def _rounded_up(rate: float) -> float:
+    """Return a rate with two digits that is not lower."""
+    step = 10.0 ** (math.floor(math.log10(rate)) - 1)
+    return math.ceil(rate / step) * step

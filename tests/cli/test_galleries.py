@@ -1,0 +1,238 @@
+"""The verbs on galleries: tables in, tables out, and one sentence for each mistake."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import simtree
+from simtree import Gallery
+from simtree.cli._app import app
+
+NAMES = ["hold", "flight", "press", "tilt"]
+LABEL = ["--label", "person"]
+
+
+def run(*arguments, code=0, **options):
+    # Wide, so that no sentence is broken into lines.
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"}, **options)
+    assert done.exit_code == code, (done.output, done.exception)
+    if code == 1:
+        assert done.stdout == ""
+        assert done.stderr.startswith("Error: ")
+        assert done.stderr.count("\n") == 1
+    return done
+
+
+def table(done):
+    return pd.read_csv(io.StringIO(done.stdout), dtype={"id": str})
+
+
+def people(n, first, samples=3, seed=0):
+    """Samples of people, whose names are digits."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), samples)
+    frame = pd.DataFrame(rng.normal(size=(n, 4))[who] + 0.1 * rng.normal(size=(n * samples, 4)), columns=NAMES)
+    frame.insert(0, "person", [f"{first + k:04d}" for k in who])
+    frame.insert(1, "site", np.where(who % 2, "A", "B"))
+    frame.insert(2, "floor", who % 3)
+    frame.insert(3, "day", [f"2026-01-{1 + k % samples:02d}" for k in range(len(who))])
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("galleries")
+    known = people(20, 1)
+    known[known["day"] != "2026-01-03"].to_csv(made / "known.csv", index=False)
+    known[known["day"] == "2026-01-03"].to_csv(made / "new.csv", index=False)
+    people(60, 500, samples=2, seed=1).to_csv(made / "strangers.csv", index=False)
+    train = people(20, 900, seed=2)
+    simtree.GaussianSimilarity().fit(train[NAMES], train["person"]).save(made / "m.simtree")
+    simtree.DistanceSimilarity(metric="euclidean").fit(train[NAMES], train["person"]).save(made / "other.simtree")
+    return made
+
+
+@pytest.fixture
+def gallery(folder, tmp_path):
+    path = tmp_path / "people.gallery"
+    run(
+        "enroll",
+        path,
+        folder / "known.csv",
+        *LABEL,
+        "--model",
+        folder / "m.simtree",
+        "--metadata",
+        "site,floor",
+        "--time",
+        "day",
+    )
+    return path
+
+
+def test_from_a_table_to_an_answer(folder, gallery, tmp_path):
+    new = pd.read_csv(folder / "new.csv", dtype={"person": str})
+    found = table(run("identify", gallery, folder / "new.csv", "-k", 3))
+    with Gallery.open(gallery) as opened:
+        answer = opened.identify(new[NAMES], k=3).to_frame()
+        claims = opened.verify(new["person"], new[NAMES]).to_frame()
+        assert opened.ids() == sorted(set(new["person"]))  # digits stay text
+    pd.testing.assert_frame_equal(found, answer, check_dtype=False)
+    assert found.columns.tolist() == ["query", "rank", "id", "score", "probability", "expected_false_matches"]
+    assert run("identify", gallery, folder / "new.csv", "-o", tmp_path / "found.csv").stderr.startswith("Written: 200 rows to")
+    verified = table(run("verify", gallery, folder / "new.csv", *LABEL))
+    np.testing.assert_allclose(verified["score"], claims["score"])
+    assert verified["accepted"].tolist() == claims["accepted"].astype(int).tolist()
+    assert json.loads(run("verify", gallery, folder / "new.csv", *LABEL, "--json").stdout)["n_claims"] == 20
+
+
+def test_queries_may_come_from_standard_input_and_have_names(folder, gallery):
+    text = (folder / "new.csv").read_text()
+    named = table(run("identify", gallery, "-", "-k", 1, "--id", "person", input=text))
+    assert named["query"].astype(str).str.zfill(4).tolist() == named["id"].tolist()
+
+
+def test_long_tables_are_answered_block_by_block(folder, gallery, monkeypatch):
+    whole = table(run("identify", gallery, folder / "new.csv", "-k", 2))
+    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    pd.testing.assert_frame_equal(table(run("identify", gallery, folder / "new.csv", "-k", 2)), whole)
+
+
+def test_where_filters_by_text_and_by_numbers(folder, gallery):
+    def ids(*options):
+        return set(table(run("identify", gallery, folder / "new.csv", *options))["id"].astype(int) - 1)
+
+    assert ids("--where", "site=A") == {k for k in range(20) if k % 2}
+    assert ids("--where", "floor=2", "--where", "floor=1") == {k for k in range(20) if k % 3}
+    assert ids("--where", "floor=2", "--where", "site=B") == {k for k in range(20) if k % 3 == 2 and not k % 2}
+    assert "where names 'town'" in run("identify", gallery, folder / "new.csv", "--where", "town=A", code=1).stderr
+    assert "is not NAME=VALUE" in run("identify", gallery, folder / "new.csv", "--where", "town", code=2).stderr
+
+
+def test_unknown_people_have_no_candidates(folder, gallery):
+    done = run("identify", gallery, folder / "new.csv", "--max-fpir", 0.05, code=1)
+    assert "max_fpir needs a calibrated gallery" in done.stderr
+    done = run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL, "--max-fpir", 0.01, code=1)
+    assert "takes 299 people who are not enrolled, and there are 60; calibrate with more people, or allow 0.049" in done.stderr
+    result = json.loads(run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL, "--json").stdout)
+    assert (result["max_fpir"], result["n_strangers"]) == (0.05, 60)
+    done = run("identify", gallery, folder / "strangers.csv", "--max-fpir", 0.05)
+    assert len(table(done)) == 0
+    assert done.stderr == f"120 queries, 0 with candidates: {result['promise']}.\n"
+    answer = json.loads(run("identify", gallery, folder / "new.csv", "--max-fpir", 0.05, "--json").stdout)
+    assert answer["promise"] == result["promise"]
+    assert answer["candidates"]
+    assert all(found["score"] >= answer["threshold"] for found in answer["candidates"])
+    assert "calibrated for FPIR <= 0.05 with 60 people" in run("gallery", "show", gallery).stdout
+
+
+def test_enrolment_is_all_or_nothing(folder, tmp_path):
+    path = tmp_path / "new.gallery"
+    done = run("enroll", path, folder / "known.csv", *LABEL, code=1)
+    assert f"there is no gallery {path}; give --model MODEL to make it" in done.stderr
+    bad = pd.read_csv(folder / "known.csv", dtype={"person": str})
+    bad.loc[7, "press"] = np.nan
+    bad.to_csv(tmp_path / "bad.csv", index=False)
+    done = run("enroll", path, tmp_path / "bad.csv", *LABEL, "--model", folder / "m.simtree", code=1)
+    assert "bad.csv: column 'press', row 7 (line 9) is empty" in done.stderr
+    assert not list(tmp_path.glob("*gallery*"))
+    run("enroll", path, folder / "known.csv", *LABEL, "--model", folder / "m.simtree")
+    run("enroll", path, tmp_path / "bad.csv", *LABEL, code=1)
+    with Gallery.open(path) as gallery:
+        assert len(gallery) == 20
+
+
+def test_more_samples_come_later_and_the_oldest_go(folder, tmp_path):
+    path = tmp_path / "g"
+    options = ["--model", folder / "m.simtree", "--max-samples", 2, "--fusion", "mean", "--float32", "--no-vectors"]
+    run("enroll", path, folder / "known.csv", *LABEL, *options, "--time", "day")
+    done = json.loads(run("enroll", path, folder / "new.csv", *LABEL, "--time", "day", "--json").stdout)
+    assert (done["n_samples"], done["n_new"], done["n_dropped"], done["n_samples_in_gallery"]) == (20, 0, 20, 40)
+    shown = json.loads(run("gallery", "show", path, "--json").stdout)
+    assert (shown["fusion"], shown["max_samples"], shown["dtype"], shown["has_vectors"]) == ("mean", 2, "float32", False)
+    assert "at most 2, the newest" in run("gallery", "show", path).stdout
+    done = run("enroll", path, folder / "new.csv", *LABEL, "--fusion", "max", code=1)
+    assert "are for a new gallery; leave them out" in done.stderr
+    done = run("enroll", path, folder / "new.csv", *LABEL, "--model", folder / "other.simtree", code=1)
+    assert "has another model (GaussianSimilarity) than the one given" in done.stderr
+    done = run("gallery", "re-enroll", path, folder / "other.simtree", code=1)
+    assert "keep_vectors=False" in done.stderr
+    done = run("enroll", path, folder / "new.csv", *LABEL, "--time", "site", code=1)
+    assert "column 'site' has the time 'B' or another that cannot be read" in done.stderr
+
+
+def test_duplicates_are_reported_or_refused(folder, gallery, tmp_path):
+    again = pd.read_csv(folder / "known.csv", dtype={"person": str})[:1].assign(person="somebody else")
+    again.to_csv(tmp_path / "again.csv", index=False)
+    done = run("enroll", gallery, tmp_path / "again.csv", *LABEL, "--on-duplicate", "raise", code=1)
+    assert "row 0 of 'somebody else', which matches '0001'" in done.stderr
+    done = run("enroll", gallery, tmp_path / "again.csv", *LABEL, "--on-duplicate", "warn")
+    assert done.stderr.startswith("Warning: 1 sample to enrol match another identity")
+
+
+def test_removed_people_are_erased_on_request(folder, gallery):
+    done = run("remove", gallery, "0001", "0002")
+    assert done.stdout == (
+        f"Removed: 2 identities with 4 samples. {gallery} holds 18 identities. "
+        f"Not yet erased: run simtree gallery compact {gallery}\n"
+    )
+    assert "4 samples; run `simtree gallery compact`" in run("gallery", "show", gallery).stdout
+    assert "Nothing of what was removed is left in it" in run("gallery", "compact", gallery).stdout
+    assert json.loads(run("remove", gallery, "0003", "--compact", "--json").stdout)["erased"]
+    assert "the id '9999' is not enrolled" in run("remove", gallery, "9999", code=1).stderr
+
+
+def test_another_model_takes_over(folder, gallery):
+    done = run("gallery", "re-enroll", gallery, folder / "other.simtree")
+    assert "for 40 samples. Calibrate it again before you use --max-fpir." in done.stdout
+    assert (table(run("identify", gallery, folder / "known.csv", "-k", 1))["score"] == 0.0).all()
+    model = simtree.load(folder / "other.simtree").set_threshold(-0.5)
+    model.save(gallery.with_name("t.simtree"))
+    assert "the same scores as before" in run("gallery", "re-enroll", gallery, gallery.with_name("t.simtree")).stdout
+    assert json.loads(run("gallery", "re-enroll", gallery, gallery.with_name("t.simtree"), "--json").stdout)["same_scores"]
+
+
+def test_backup_and_audit(folder, gallery, tmp_path):
+    assert run("gallery", "backup", gallery, tmp_path / "b").stdout.startswith(f"Written: {tmp_path / 'b'}, ")
+    assert json.loads(run("gallery", "show", tmp_path / "b", "--json").stdout)["n_samples"] == 40
+    assert "exists; choose another name" in run("gallery", "backup", gallery, tmp_path / "b", code=1).stderr
+    trail = table(run("gallery", "audit", gallery))
+    assert trail["action"].tolist() == ["create", "enroll"]
+    assert pd.to_datetime(trail["time"]).dt.tz is not None
+    entries = json.loads(run("gallery", "audit", gallery, "--id", "0001", "--json").stdout)["entries"]
+    assert [entry["action"] for entry in entries] == ["enroll"]
+
+
+def test_searches_are_audited_if_asked_for(folder, tmp_path):
+    run("enroll", tmp_path / "g", folder / "known.csv", *LABEL, "--model", folder / "m.simtree", "--audit-searches")
+    run("identify", tmp_path / "g", folder / "new.csv")
+    run("verify", tmp_path / "g", folder / "new.csv", *LABEL)
+    assert table(run("gallery", "audit", tmp_path / "g"))["action"].tolist()[-2:] == ["identify", "verify"]
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+def test_tables_without_rows(folder, gallery, tmp_path, end):
+    empty = pd.read_csv(folder / "new.csv")[:0]
+    file = tmp_path / f"empty.{end}"
+    empty.to_csv(file, index=False) if end == "csv" else empty.to_parquet(file)
+    for command in (
+        ["identify", gallery, file],
+        ["identify", gallery, file, "--json"],
+        ["verify", gallery, file, *LABEL],
+        ["enroll", gallery, file, *LABEL],
+        ["gallery", "calibrate", gallery, file, *LABEL],
+    ):
+        assert run(*command, code=1).stderr == f"Error: empty.{end} has no rows; give at least one.\n"
+
+
+def test_files_that_are_no_galleries(folder, gallery):
+    assert "did you mean people.gallery?" in run("gallery", "show", gallery.with_name("poeple.gallery"), code=1).stderr
+    done = run("identify", folder / "new.csv", folder / "new.csv", code=1)
+    assert "new.csv is not a gallery of simtree; give another file." in done.stderr
+    assert "has no column 'hold', which the model names" in run("identify", gallery, "-", code=1, input="a,b\n1,2\n").stderr

@@ -1,0 +1,330 @@
+"""Bad input gets one sentence, and the gallery is as it was before."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sqlite3
+import tempfile
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import simtree
+from simtree import Gallery
+from simtree.gallery import GalleryError
+from tiny_models import fitted, people, probes
+
+X, Y = people(40, n=10, n_samples=2)
+NAN = np.full((1, 3), np.nan)
+
+
+@pytest.fixture
+def gallery(tmp_path):
+    with Gallery.create(tmp_path / "people.gallery", fitted("gaussian"), timeout=0.05) as made:
+        made.enroll(Y, X, metadata={"site": ["A"] * 20})
+        yield made
+
+
+@contextlib.contextmanager
+def unchanged(gallery):
+    """Check that the whole content of the database is the same at the end."""
+    before = list(gallery._session.store.connection.iterdump())
+    yield
+    assert list(gallery._session.store.connection.iterdump()) == before
+    assert not gallery._session.store.connection.in_transaction
+    assert gallery.identify(X[:1], k=1).id[0] == "0"
+
+
+def enroll(**given):
+    arguments = {"ids": ["x"], "X": X[:1], **given}
+    return lambda gallery: gallery.enroll(arguments.pop("ids"), arguments.pop("X"), **arguments)
+
+
+MISTAKES = {
+    "width": (enroll(X=np.zeros((1, 7))), ValueError, "X has 7 features, but .* is expecting 3 features"),
+    "nan": (enroll(X=NAN), ValueError, "X contains NaN in column 0"),
+    "text": (enroll(X=[["a", "b", "c"]]), ValueError, "X has text in column 0"),
+    "no samples": (enroll(ids=[], X=np.zeros((0, 3))), ValueError, "0 sample"),
+    "lengths": (enroll(ids=["x", "y"]), ValueError, "ids has 2 entries for 1 sample of X; give one each"),
+    "id of no type": (enroll(ids=[1.5]), TypeError, "ids holds 1.5; an id is a string or an integer"),
+    "missing id": (enroll(ids=[None]), TypeError, "ids holds None; an id is"),
+    "bool": (enroll(ids=[True]), TypeError, "ids holds True; an id is"),
+    "empty id": (enroll(ids=[""]), ValueError, "ids holds ''; an id is valid text of 1 to 1,000 characters"),
+    "long id": (enroll(ids=["x" * 1001]), ValueError, r"ids holds 'xxx.*\.\.\.'; an id is valid text"),
+    "half a character": (enroll(ids=["\ud800"]), ValueError, "an id is valid text"),
+    "matrix of ids": (enroll(ids=[["x"]]), ValueError, r"ids has shape \(1, 1\); give one id per sample"),
+    "metadata length": (enroll(metadata={"a": [1, 2]}), ValueError, "metadata 'a' has 2 values for 1 sample; give one each"),
+    "metadata type": (enroll(metadata=[1]), TypeError, r"metadata=\[1\] is not a table; give a data frame or a dict"),
+    "metadata value": (enroll(metadata={"a": [[1]]}), ValueError, r"metadata 'a' holds \[1\]; give strings, finite numbers"),
+    "metadata date": (enroll(metadata={"a": [pd.Timestamp(0)]}), ValueError, "dates as strings"),
+    "metadata infinite": (enroll(metadata={"a": [np.inf]}), ValueError, "metadata 'a' holds inf; give strings, finite"),
+    "metadata name": (enroll(metadata={"a\n": [1]}), ValueError, r"the metadata name 'a\\n' is not usable; give a printable"),
+    "metadata number": (enroll(metadata={7: [1]}), ValueError, "the metadata name 7 is not usable"),
+    "two values": (
+        enroll(ids=["x", "x"], X=X[:2], metadata={"a": [1, 2]}),
+        ValueError,
+        "metadata 'a' is both 1 and 2 for the id 'x'; an identity has one value",
+    ),
+    "time": (enroll(time="noon"), ValueError, "time holds 'noon' or a missing value; give dates"),
+    "no time": (enroll(time=[np.datetime64("NaT")]), ValueError, "or a missing value; give dates"),
+    "times": (enroll(time=[1, 2]), ValueError, r"time has shape \(2,\); give one time, or one per sample \(1\)"),
+    "on_duplicate": (enroll(on_duplicate="shout"), ValueError, "on_duplicate='shout' is unknown; choose one of"),
+    "duplicate": (enroll(on_duplicate="raise"), ValueError, "matches '0' with the score .* nothing was enrolled"),
+    "remove": (lambda g: g.remove(["0", "nobody"]), ValueError, "the id 'nobody' is not enrolled; check its spelling"),
+    "remove two": (lambda g: g.remove(["nobody", "else"]), ValueError, r"the id 'nobody' is not enrolled \(nor are 1 others\)"),
+    "verify": (lambda g: g.verify(["00"], X[:1]), ValueError, "the id '00' is not enrolled; did you mean '0'"),
+    "verify lengths": (lambda g: g.verify(["0"], X[:2]), ValueError, "ids has 1 entry for 2 samples of X"),
+    "verify nan": (lambda g: g.verify(["0"], NAN), ValueError, "X contains NaN in column 0"),
+    "k": (lambda g: g.identify(X[:1], k=0), ValueError, "k=0 is out of range"),
+    "query": (lambda g: g.identify(X[:1, :2]), ValueError, "X has 2 features"),
+    "where": (lambda g: g.identify(X[:1], where=["A"]), TypeError, r"where=\['A'\] is not a mapping; give one such as"),
+    "where none": (lambda g: g.identify(X[:1], where={"site": []}), ValueError, r"where 'site' is \[\]; give a value"),
+    "where null": (lambda g: g.identify(X[:1], where={"site": None}), ValueError, "where 'site' is None; give a value"),
+    "rate": (lambda g: g.identify(X[:1], max_fpir=2), ValueError, "max_fpir=2 is out of range"),
+    "model": (lambda g: g.re_enroll(LogisticRegression()), TypeError, "is not a similarity; give a fitted model of simtree"),
+    "unfitted": (lambda g: g.re_enroll(simtree.DistanceSimilarity()), ValueError, "is not fitted yet"),
+    "other width": (
+        lambda g: g.re_enroll(simtree.DistanceSimilarity(metric="euclidean").fit(X[:, :2], Y)),
+        ValueError,
+        "the model is for samples with 2 features, and those of the gallery have 3",
+    ),
+    "audit": (lambda g: g.audit("nobody"), ValueError, "the id 'nobody' is not enrolled"),
+    "backup": (lambda g: g.backup(g.path.parent / "no" / "b"), FileNotFoundError, "there is no folder .*no; make it first"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_sentence(name, gallery):
+    call, kind, said = MISTAKES[name]
+    with unchanged(gallery), pytest.raises(kind, match=said) as caught, warnings.catch_warnings():
+        call(gallery)
+    if "sklearn" not in name:
+        assert "\n" not in str(caught.value).strip() or "unfitted" in name
+
+
+def test_float32_cannot_hold_everything(tmp_path):
+    with Gallery.create(tmp_path / "g", fitted("tree"), dtype="float32") as gallery:
+        with pytest.raises(ValueError, match=r"X has a value in column 1 that float32 cannot hold; .* dtype='float64'"):
+            gallery.enroll(["x"], [[0.0, 1e200, 0.0]])
+        assert len(gallery) == 0
+
+
+def test_an_empty_gallery_has_no_answer(tmp_path):
+    with Gallery.create(tmp_path / "g", fitted("tree")) as gallery:
+        with pytest.raises(ValueError, match="g is empty; enrol somebody first"):
+            gallery.identify(probes())
+        assert gallery.ids() == []
+        gallery.compact()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fusion": "median"}, "fusion='median' is unknown"),
+        ({"dtype": "int8"}, "dtype='int8' is unknown"),
+        ({"max_samples": 0}, "max_samples=0 is out of range"),
+        ({"n_best": 0}, "n_best=0 is out of range"),
+    ],
+)
+def test_parameters_of_a_new_gallery(tmp_path, options, said):
+    with pytest.raises(ValueError, match=said):
+        Gallery.create(tmp_path / "g", fitted("tree"), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_gallery_does_not_replace_a_file(gallery, tmp_path):
+    with unchanged(gallery), pytest.raises(FileExistsError, match=r"people\.gallery exists; choose another name"):
+        Gallery.create(gallery.path, fitted("tree"))
+    (tmp_path / "other-wal").write_bytes(b"left over")
+    with pytest.raises(FileExistsError, match=r"other-wal exists"):
+        Gallery.create(tmp_path / "other", fitted("tree"))
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        Gallery.create(tmp_path / "no" / "g", fitted("tree"))
+    splitter = simtree.ClassifierSplitter(LogisticRegression())
+    tree = simtree.SimilarityTree(max_depth=2, splitter=splitter, n_pairs=200).fit(X, Y)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        Gallery.create(tmp_path / "g", tree)
+    assert not [file for file in tmp_path.iterdir() if "g" in file.name and "people" not in file.name]
+
+
+def test_files_that_are_no_galleries(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no gallery .*missing; make it with Gallery\.create"):
+        Gallery.open(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        Gallery.open(tmp_path)
+    for name, content in {"text": b"name,value\n" * 1000, "empty": b"", "short": b"SQLite format 3\0"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(GalleryError, match=f"{name} is not a gallery of simtree; give another file"):
+            Gallery.open(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == content
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE setting (name, value)")
+    with pytest.raises(GalleryError, match=r"other\.db is not a gallery of simtree"):
+        Gallery.open(tmp_path / "other.db")
+    fitted("tree").save(tmp_path / "m.simtree")
+    with pytest.raises(GalleryError, match="is not a gallery"):
+        Gallery.open(tmp_path / "m.simtree")
+
+
+def test_a_newer_gallery_is_refused(gallery):
+    gallery._session.store.connection.execute("PRAGMA user_version=2")
+    with pytest.raises(GalleryError, match=r"written by a newer simtree \(schema version 2; this one reads up to 1\): upgrade"):
+        Gallery.open(gallery.path)
+    gallery._session.store.connection.execute("PRAGMA user_version=0")
+    with pytest.raises(GalleryError, match="is damaged: its schema version is 0; restore a backup"):
+        Gallery.open(gallery.path)
+
+
+@pytest.mark.parametrize("share", [0.0005, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_gallery_is_refused(share, tmp_path):
+    with Gallery.create(tmp_path / "g", fitted("gaussian")) as gallery:
+        gallery.enroll(np.arange(2000), np.random.default_rng(0).normal(size=(2000, 3)))
+        gallery.compact()
+    content = (tmp_path / "g").read_bytes()
+    (tmp_path / "g").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(GalleryError, match=r"is damaged|is not a gallery"):
+        use(tmp_path / "g")
+
+
+def use(path):
+    with Gallery.open(path) as gallery:
+        gallery.identify(probes()[:1])
+
+
+def test_a_damaged_block_is_noticed(gallery):
+    store = gallery._session.store
+    (content,) = store.connection.execute("SELECT prepared FROM block").fetchone()
+    store.connection.execute("UPDATE block SET prepared = ?", (content[:-1] + bytes([content[-1] ^ 1]),))
+    with (
+        Gallery.open(gallery.path) as other,
+        pytest.raises(GalleryError, match="is damaged: the checksum of block 1 does not match; restore a backup"),
+    ):
+        other.identify(probes()[:1])
+    store.connection.execute("UPDATE block SET n_rows = n_rows + 1, checksum = ?", (zlib.crc32(_parts_of(store)),))
+    with (
+        Gallery.open(gallery.path) as other,
+        pytest.raises(GalleryError, match="is damaged: block 1 does not have the length of its 21 rows"),
+    ):
+        other.identify(probes()[:1])
+    (content,) = store.connection.execute("SELECT content FROM model").fetchone()
+    store.connection.execute("UPDATE model SET content = ?", (content[:-1],))
+    with pytest.raises(GalleryError, match="is damaged: its model cannot be read"):
+        Gallery.open(gallery.path)
+
+
+def _parts_of(store):
+    return b"".join(store.connection.execute("SELECT owners, samples, times, prepared FROM block").fetchone())
+
+
+def test_damaged_settings_are_noticed(gallery):
+    gallery._session.store.connection.execute("DELETE FROM setting WHERE name = 'fusion'")
+    with pytest.raises(GalleryError, match=r"is damaged: its settings cannot be read \('fusion'\); restore a backup"):
+        Gallery.open(gallery.path)
+
+
+def test_a_locked_gallery_can_be_read_and_says_that_it_is_locked(gallery):
+    with contextlib.closing(sqlite3.connect(gallery.path, isolation_level=None)) as other, unchanged(gallery):
+        other.execute("BEGIN IMMEDIATE")
+        for change in (
+            lambda: gallery.enroll(["x"], X[:1]),
+            lambda: gallery.remove("0"),
+            lambda: gallery.re_enroll(fitted("tree")),
+        ):
+            with pytest.raises(TimeoutError, match=r"is locked by another process, .* after timeout=0.05 seconds; try again"):
+                change()
+        assert gallery.identify(X[:1], k=1).id[0] == "0"
+        other.execute("ROLLBACK")
+
+
+def test_a_gallery_for_reading_is_not_changed(gallery):
+    with Gallery.open(gallery.path, readonly=True) as reader, unchanged(gallery):
+        for change in (
+            lambda: reader.enroll(["x"], X[:1]),
+            lambda: reader.remove("0"),
+            lambda: reader.re_enroll(fitted("tree")),
+            lambda: reader.calibrate(*people(41, n=60, n_samples=1)),
+            reader.compact,
+        ):
+            with pytest.raises(PermissionError, match="was opened with readonly=True, and this changes it; open it without"):
+                change()
+        reader.backup(gallery.path.with_name("copy"))  # makes another file
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no users as Unix has")
+def test_a_disk_that_cannot_be_written_to(gallery):
+    folder = Path(tempfile.mkdtemp())
+    gallery.backup(folder / "people.gallery")
+    (folder / "people.gallery").chmod(0o444)
+    folder.chmod(0o555)
+    is_root = os.geteuid() == 0
+    if is_root:  # who may write everywhere
+        os.seteuid(65534)
+    try:
+        with Gallery.open(folder / "people.gallery", readonly=True) as reader:
+            assert reader.identify(X[:1], k=1).id[0] == "0"
+        with (
+            pytest.raises(PermissionError, match=r"cannot be (opened|written to)"),
+            Gallery.open(folder / "people.gallery") as g,
+        ):
+            g.enroll(["x"], X[:1])
+        with pytest.raises(PermissionError):
+            Gallery.create(folder / "new", fitted("tree"))
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_a_full_disk_leaves_the_gallery_as_it_was(gallery):
+    connection = gallery._session.store.connection
+    (n_pages,) = connection.execute("PRAGMA page_count").fetchone()
+    many = np.random.default_rng(0).normal(size=(5000, 3))
+    with unchanged(gallery):
+        connection.execute(f"PRAGMA max_page_count={n_pages}")
+        for change in (lambda: gallery.enroll(np.arange(5000) + 100, many), lambda: gallery.re_enroll(fitted("forest"))):
+            with pytest.raises(OSError, match=r"people\.gallery cannot be written: no space left on the disk; free") as caught:
+                change()
+            assert caught.value.errno == errno.ENOSPC
+        connection.execute("PRAGMA max_page_count=1073741823")
+    gallery.enroll(np.arange(5000) + 100, many)
+    assert len(gallery) == 5010
+
+
+def test_an_interrupted_enrolment_enrols_nothing(gallery, monkeypatch):
+    from simtree.gallery import _enrolment
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with unchanged(gallery):
+        monkeypatch.setattr(_enrolment, "add_entry", interrupted)
+        for change in (lambda: gallery.enroll(["x"], X[:1]), lambda: gallery.remove("0")):
+            with pytest.raises(KeyboardInterrupt):
+                change()
+        monkeypatch.undo()
+    gallery.enroll(["x"], X[:1])
+    assert "x" in gallery.identify(X[:1], k=20).id
+
+
+def test_a_closed_gallery_says_so(gallery):
+    gallery.close()
+    for call in (gallery.ids, lambda: gallery.identify(X[:1]), lambda: gallery.enroll(["x"], X[:1]), lambda: len(gallery)):
+        with pytest.raises(ValueError, match=r"people\.gallery is closed; open it again with Gallery\.open"):
+            call()
+
+
+def test_a_forked_process_opens_the_gallery_again(gallery, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(ValueError, match="was opened by another process, from which this one was forked; open it again here"):
+        gallery.ids()
+    monkeypatch.undo()
+    assert len(gallery.ids()) == 10

@@ -1,0 +1,225 @@
+"""What was confirmed survives: processes are killed, files are copied in the middle of a run, and several write at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import gallery_worker
+from gallery_worker import N_PEOPLE, N_SAMPLES, batch, change, expected_ids, model
+from simtree import Gallery
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked, which this system cannot do"),
+]
+N_KILLS = 25
+
+
+class Workers:
+    """Processes that change a gallery."""
+
+    def __init__(self):
+        command = [sys.executable, gallery_worker.__file__]
+        self.program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.program.stdout.readline() == "ready\n"
+
+    def start(self, path, tag="p", first=0, last=10_000, **order):
+        """Start a process; return its number and its log."""
+        log = path.with_name(f"{tag}.log")
+        log.touch()
+        line = {"path": str(path), "log": str(log), "tag": tag, "first": first, "last": last, **order}
+        self.program.stdin.write(json.dumps(line) + "\n")
+        self.program.stdin.flush()
+        return int(self.program.stdout.readline()), log
+
+    def close(self):
+        self.program.stdin.close()
+        self.program.stdout.close()
+        self.program.wait()
+
+
+@pytest.fixture(scope="module")
+def workers():
+    started = Workers()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    Gallery.create(tmp_path / "people.gallery", model()).close()
+    return tmp_path / "people.gallery"
+
+
+def n_confirmed(log):
+    return len(log.read_text().splitlines())
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def check_whole(gallery, *, is_alone=True):
+    """Every identity has all of its samples and, unless others write, their content; return who is there."""
+    with gallery._session.searching() as (connection, state):
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert (state.snapshot.templates.sizes == N_SAMPLES).all()
+    ids = state.snapshot.names.tolist()
+    if ids and is_alone:
+        assert gallery.ids() == ids
+        tag, step, k = ids[-1].split("-")
+        probe = batch(tag, int(step))[1][int(k) + N_PEOPLE : int(k) + N_PEOPLE + 1]
+        assert gallery.identify(probe, k=1).id[0] == ids[-1]
+        assert gallery.identify(probe, k=1).score[0] == 0.0
+    return set(ids)
+
+
+def n_steps(ids, tag, at_least, at_most):
+    """After how many steps these people are in the gallery."""
+    (found,) = [n for n in range(at_least, at_most + 1) if expected_ids(tag, n) == ids]
+    return found
+
+
+def test_what_was_confirmed_survives_kill_9(path, workers):
+    rng, done, n_in_doubt = np.random.default_rng(0), 0, 0
+    for _ in range(N_KILLS):
+        pid, log = workers.start(path, first=done, is_calm=False)
+        wait_until(lambda log=log, before=done: n_confirmed(log) > before)
+        time.sleep(rng.uniform(0.0, 0.04))
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda pid=pid: not is_alive(pid))
+        confirmed = n_confirmed(log)
+        with Gallery.open(path) as gallery:
+            done = n_steps(check_whole(gallery), "p", confirmed, confirmed + 1)
+        n_in_doubt += done > confirmed
+        log.write_text("".join(f"{step}\n" for step in range(done)))
+    assert done > N_KILLS
+    with Gallery.open(path) as gallery:
+        gallery.compact()
+        assert check_whole(gallery) == expected_ids("p", done)
+        for step in range(done, done + 3):
+            change(gallery, "p", step)
+
+
+def test_a_disk_that_fills_up_loses_nothing_that_was_confirmed(path, workers, tmp_path):
+    """No file may become longer than some bytes, as if the disk were full: writing fails at another place each time."""
+    done, said = 0, tmp_path / "said"
+    for n_bytes in (150_000, 233_333, 300_001, 411_111):
+        pid, log = workers.start(path, first=done, is_calm=False, max_bytes=n_bytes, said=str(said))
+        wait_until(lambda pid=pid: not is_alive(pid))
+        assert re.match(r".*people\.gallery cannot be (read or )?written", said.read_text())
+        assert n_confirmed(log) > done
+        done = n_confirmed(log)
+        with Gallery.open(path) as gallery:
+            assert check_whole(gallery) == expected_ids("p", done)
+
+
+def test_copies_with_a_cut_log_open_at_a_committed_state(path, workers, tmp_path):
+    rng, last = np.random.default_rng(1), 30
+    log_file = path.with_name(path.name + "-wal")
+    pid, log = workers.start(path, last=last, stays=True)  # closing the gallery would remove its log
+    copies = []
+    wait_until(lambda: n_confirmed(log) > 0)
+    while len(copies) < 5:
+        time.sleep(rng.uniform(0.0, 0.03))
+        os.kill(pid, signal.SIGSTOP)
+        confirmed, folder = n_confirmed(log), tmp_path / f"copy{len(copies)}"
+        folder.mkdir()
+        shutil.copy(path, folder)
+        shutil.copy(log_file, folder)
+        copies.append((folder, confirmed))
+        os.kill(pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid))
+    seen = set()
+    for folder, confirmed in copies:
+        whole = (folder / log_file.name).read_bytes()
+        assert (folder / path.name).stat().st_size < 200_000  # nothing was copied from the log into the file yet
+        cuts = [len(whole), *rng.integers(0, len(whole), 6).tolist()]
+        for number, cut in enumerate(cuts):
+            place = folder / str(number)
+            place.mkdir()
+            shutil.copy(folder / path.name, place)
+            (place / log_file.name).write_bytes(whole[:cut])
+            with Gallery.open(place / path.name) as gallery:
+                found = n_steps(check_whole(gallery), "p", confirmed if cut == len(whole) else 0, confirmed + 1)
+            seen.add(found)
+    assert len(seen) > 5
+
+
+def test_two_writers_lose_nothing_and_a_reader_sees_whole_people(path, workers):
+    started = [workers.start(path, tag=tag, last=30) for tag in ("a", "b")]
+    n_looks, sizes = 0, [0]
+    with Gallery.open(path, readonly=True) as reader:
+        while any(is_alive(pid) for pid, _ in started):
+            ids = check_whole(reader, is_alone=False)
+            for tag, (_, log) in zip("ab", started, strict=True):
+                own = {name for name in ids if name.startswith(tag)}
+                assert own in [expected_ids(tag, n) for n in range(n_confirmed(log) + 2)]
+            sizes.append(len(ids))
+            n_looks += 1
+        assert check_whole(reader) == expected_ids("a", 30) | expected_ids("b", 30)
+    assert len(set(sizes)) > 2
+    assert [n_confirmed(log) for _, log in started] == [30, 30]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed, which shows the calls of the system")
+def test_the_disk_has_a_change_before_it_is_confirmed(path, workers, tmp_path):
+    trace, go = tmp_path / "trace", tmp_path / "go"
+    pid, log = workers.start(path, last=8, go=str(go))
+    watched = subprocess.Popen(
+        ["strace", "-f", "-y", "-e", "trace=write,pwrite64,fsync,fdatasync", "-o", str(trace), "-p", str(pid)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = watched.stderr.readline()
+    if "attached" not in said:
+        go.touch()
+        watched.wait()
+        pytest.skip(f"strace may not look at processes here: {said.strip()}")
+    go.touch()
+    wait_until(lambda: not is_alive(pid))
+    watched.wait()
+    watched.stderr.close()
+    calls = [line.split(maxsplit=1)[1] for line in trace.read_text().splitlines() if "(" in line]
+    n_seen, is_synced = 0, False
+    for call in calls:
+        if "-wal>" in call and re.match(r"p?write", call):
+            is_synced = False
+        elif "-wal>" in call and re.match(r"f(data)?sync", call):
+            assert call.endswith("= 0")
+            is_synced = True
+        elif call.startswith("write") and str(log) in call:
+            assert is_synced, "confirmed before the disk had it"
+            n_seen, is_synced = n_seen + 1, False
+    assert n_seen == 8 == n_confirmed(log)
+
+
+def test_the_steps_of_the_worker_are_those_that_are_expected(tmp_path):
+    with Gallery.create(tmp_path / "g", model()) as gallery:
+        for step in range(6):
+            change(gallery, "p", step)
+            assert check_whole(gallery) == expected_ids("p", step + 1)
+        assert_array_equal(gallery.verify(*batch("p", 5)).score, 0.0)
