@@ -285,7 +285,7 @@ class IdentityRates:
             Identities and sessions are numbered anew, from 0.
         """
         if self._resampler is None:
-            codes, table = np.concatenate(self._kept_codes), sparse.vstack(self._kept_tables, format="csc")
+            codes, table = np.concatenate(self._kept_codes), sparse.vstack(self._kept_tables, format="csr").tocsc()
             cells, numbers = _distinct(np.concatenate(np.divmod(codes, self._n_cells)), self._n_cells)
             first, second = np.split(numbers, 2)
             factors = [np.unique(factor[cells], return_inverse=True)[1] for factor in self._factors]
