@@ -16,6 +16,7 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.covariance import shrunk_covariance
 from sklearn.preprocessing import StandardScaler
 
+import programs
 from accuracy import (
     catalogue,
     data,
@@ -584,17 +585,13 @@ def people_of(split):
     return set(split.y.tolist())
 
 
-def start(script, out, *arguments, **variables):
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"} | variables
-    command = [sys.executable, str(ROOT / "benchmarks" / "accuracy" / script), *arguments]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
-
-
 def test_commands_write_results_and_a_page(tmp_path):
-    finished = start("run.py", tmp_path, "lfw", "--tiny", "--splits", "2", "--only", "no training", "--out", "results")
+    command = [sys.executable, str(ROOT / "benchmarks" / "accuracy" / "run.py"), "lfw", "--tiny", "--splits", "2"]
+    command += ["--only", "no training", "--out", "results"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip().endswith((tmp_path / "results" / "lfw.md").read_text().strip())
-    made = start("page.py", tmp_path, "--results", "results", "--page", "accuracy.md")
+    made = programs.call(page.main, "--results", "results", "--page", "accuracy.md", folder=tmp_path)
     assert made.returncode == 0, made.stderr
     text = (tmp_path / "accuracy.md").read_text()
     assert "](results/lfw.png)" in text
@@ -611,7 +608,7 @@ def test_commands_write_results_and_a_page(tmp_path):
     ],
 )
 def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
-    finished = start("run.py", tmp_path, *arguments)
+    finished = programs.call(run.main, *arguments, folder=tmp_path)
     assert finished.returncode == 2
     assert sentence in finished.stderr.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import bench_score
 import bench_search
 import bench_split
 import page
+import programs
 import run
 from measure import AUC, COMPILATION, MEMORY, RATE, SECONDS, TPR, Goal, Line, Section, Share, Table, describe, joined
 
@@ -194,17 +194,12 @@ def test_some_lines_of_a_fit_are_measured_again(folder):
 # The command
 
 
-def start(out, *arguments, **variables):
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"} | variables
-    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "--out", str(out), *arguments]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
-
-
 def test_command_writes_and_keeps_what_it_does_not_measure(tmp_path):
     known = {"scale": "tiny", "sections": {"scaling": asdict(Section("Known")) | {"setting": {}}}}
     known["sections"]["scaling"]["tables"] = []
     (tmp_path / "bench.json").write_text(json.dumps(known))
-    finished = start(tmp_path, "--tiny", "--only", "roofs")
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "--out", str(tmp_path), "--tiny", "--only", "roofs"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     report = json.loads((tmp_path / "bench.json").read_text())
     assert list(report["sections"]) == ["scaling", "roofs"]
@@ -218,7 +213,7 @@ def test_command_writes_and_keeps_what_it_does_not_measure(tmp_path):
     [((), "SIMTREE_DATA is not set"), (("--only", "tree,wood"), "'wood' is not a section; choose from tree,split,fit")],
 )
 def test_wrong_use_is_one_sentence(tmp_path, arguments, sentence):
-    finished = start(tmp_path, *arguments)
+    finished = programs.call(run.main, "--out", str(tmp_path), *arguments, folder=tmp_path)
     assert finished.returncode == 2
     assert sentence in finished.stderr.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+import bench_cohort
+import programs
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 
 
 def start(out, *arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"}
-    command = [sys.executable, str(ROOT / "benchmarks" / "bench_cohort.py"), "--out", str(out), *arguments]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
+    return programs.call(bench_cohort.main, "--out", str(out), *arguments, folder=out)
 
 
 @pytest.mark.parametrize("more", [[], ["--choose"]])

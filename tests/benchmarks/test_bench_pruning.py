@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+import bench_pruning
+import programs
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_pruning.py"
+pytestmark = pytest.mark.slow
 
 
 def test_table_and_report(tmp_path):
-    command = [sys.executable, str(SCRIPT), "--distributions", "2", "--out", str(tmp_path)]
-    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    table = programs.call(bench_pruning.main, "--distributions", "2", "--out", str(tmp_path), folder=tmp_path).stdout
     report = json.loads((tmp_path / "bench_pruning.json").read_text())
     assert len(report["runs"]) == 4
     for name, runs in report["runs"].items():

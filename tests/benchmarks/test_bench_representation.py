@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import bench_representation
+import programs
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-
 
 def start(out, *arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"}
-    command = [sys.executable, str(ROOT / "benchmarks" / "bench_representation.py"), "--out", str(out), *arguments]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
+    return programs.call(bench_representation.main, "--out", str(out), *arguments, folder=out)
 
 
 def test_tiny_run(tmp_path):

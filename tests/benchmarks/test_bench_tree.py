@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bench_tree.py"
+import bench_tree
+import programs
+
 ROWS = ["fit", "second goal", "peak memory", "scoring", "import", "compilation", "sampling", "AUC"]
 BESIDE_SKLEARN = {"fit", "second goal", "peak memory", "import", "AUC"}
 CONTEXT = {"sampling", "AUC"}
@@ -20,10 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("
 
 
 def run(folder, *arguments, **variables):
-    """The benchmark as a user starts it, without a data folder unless one is given."""
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"} | variables
-    command = [sys.executable, str(SCRIPT), "--out", str(folder), *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    """The benchmark, without a data folder unless one is given."""
+    return programs.call(bench_tree.main, "--out", str(folder), *arguments, folder=folder, **variables)
 
 
 @pytest.fixture(scope="module")
