@@ -18,7 +18,7 @@ class Finished(NamedTuple):
     stderr: str
 
 
-def call(main, *arguments, folder, **variables):
+def call(main, *arguments, folder=".", **variables):
     """Call the main function of a program in a folder, without SIMTREE_DATA unless it is given."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -1,4 +1,4 @@
-"""The command line, as a user meets it: in a process of its own."""
+"""The command line as a user meets it; in a process of its own where signals, imports and the interpreter matter."""
 
 from __future__ import annotations
 
@@ -13,17 +13,51 @@ import time
 import pytest
 
 import make_reproduction
+import programs
+from simtree.cli._app import app
+from simtree.experiments import _figures, _lemma
+from simtree.experiments import _table1 as experiment
 
 pytestmark = pytest.mark.slow
 
 SIMTREE = [sys.executable, "-m", "simtree"]
 TABLE1 = ["reproduce", "table1", "--runs", "1", "--n-jobs", "1", "--seed", "3"]
+# Few pairs in the picture, where one point takes up to a hundred times as many as a run of the table.
+SIZES = [128, 256]
+# Waits for a signal in the sixth run.
+STOPPED = f"""
+import signal
+from simtree.cli import main
+from simtree.experiments import _table1 as experiment
+def one_run(*arguments, run=experiment.one_run, started=[], **settings):
+    started.append(arguments)
+    return signal.pause() if len(started) == 6 else run(*arguments, **settings)
+experiment.one_run, experiment.SIZES = one_run, {SIZES}
+main()
+"""
 
 
-def simtree(*arguments, **environment):
+def start(*arguments, **environment):
+    """Run the command in a process of its own."""
     return subprocess.run(
         [*SIMTREE, *arguments], capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
+
+
+def simtree(*arguments, **environment):
+    """Run the command in this process."""
+    return programs.call(app, *arguments, **environment)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_pairs():
+    """Make the experiments small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "SIZES", SIZES)
+        figures = _figures.Sizes(points=400, pairs=2_000, fresh=2_000, marks=50)
+        patch.setattr(_figures, "Sizes", lambda: figures)
+        patch.setattr(_lemma, "Sizes", lambda lemma=_lemma.Sizes: lemma(pairs=3_000, fresh=5_000, marks=50))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +70,7 @@ def table1(tmp_path_factory):
 
 
 def test_version_and_help():
-    assert simtree("--version").stdout.startswith("simtree 0.")
+    assert start("--version").stdout.startswith("simtree 0.")
     shown = simtree("reproduce", "--help").stdout
     for name in ("table1", "mnist", "figures", "lemma"):
         assert name in shown
@@ -80,10 +114,10 @@ def test_table1_prints_its_table_and_names_its_files(table1):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_table1_that_was_stopped_goes_on_where_it_was(table1, tmp_path, sent, code):
-    command = [*SIMTREE, *TABLE1, "--out", str(tmp_path)]
+    command = [sys.executable, "-c", STOPPED, *TABLE1, "--out", str(tmp_path)]
     log = tmp_path / "table1.runs.jsonl"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not (log.exists() and log.read_bytes().count(b"\n") > 4):
+        while not (log.exists() and log.read_bytes().count(b"\n") > 5):
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.02)
         process.send_signal(sent)
@@ -92,9 +126,10 @@ def test_table1_that_was_stopped_goes_on_where_it_was(table1, tmp_path, sent, co
     assert ("the same command goes on from there" in said) == (sent == signal.SIGINT)
     assert not (tmp_path / "table1.json").exists()
     kept = log.read_bytes().split(b"\n")[:-1]
+    assert len(kept) == 6
     done = simtree(*TABLE1, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert f"Table 1: {min(12, len(kept) - 1)} of 12 runs are in" in done.stdout
+    assert "Table 1: 5 of 12 runs are in" in done.stdout
     assert log.read_bytes().split(b"\n")[: len(kept)] == kept
     undisturbed = json.loads((table1[0] / "table1.json").read_text())
     resumed = json.loads((tmp_path / "table1.json").read_text())
@@ -138,7 +173,7 @@ def test_no_cores_are_refused():
 @pytest.mark.parametrize("missing", ["typer", "rich", "pandas"])
 def test_without_its_libraries_the_command_says_how_to_get_them(tmp_path, missing):
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('No module named {missing}', name='{missing}')\n")
-    done = simtree("--version", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    done = start("--version", PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     assert done.returncode == 1
     assert done.stderr.strip() == f'The simtree command needs {missing}; install it with: pip install "simtree[cli]"'
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
+import programs
 import simtree
+from simtree.cli._app import app
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +31,8 @@ def test_four_commands_from_a_table_to_a_decision(tmp_path):
     pd.DataFrame(rows, columns=["first", "second"]).to_csv(tmp_path / "pairs.csv", index=False)
 
     def command(line, code=0):
-        wide = {**os.environ, "COLUMNS": "200"}  # so that no sentence is broken into lines
-        called = [sys.executable, "-m", *line.split()]
-        done = subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False, env=wide)
+        # Wide, so that no sentence is broken into lines.
+        done = programs.call(app, *line.split()[1:], folder=tmp_path, COLUMNS="200")
         assert done.returncode == code, done.stderr
         return done
 
