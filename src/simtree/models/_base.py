@@ -189,7 +189,9 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
         prepared, gallery = self._prepare(check_samples(self, queries)), check_samples(self, X)
         best = TopK(len(prepared), int(k), lowest)
         for start in range(0, len(gallery), GALLERY_ROWS):
-            self._offer_rows(prepared, self._prepare(gallery[start : start + GALLERY_ROWS]), start, best)
+            rows = self._prepare(gallery[start : start + GALLERY_ROWS])
+            # Converting queries is cheaper than compiling kernels for float32 queries beside float64 rows.
+            self._offer_rows(prepared.astype(np.result_type(prepared, rows), copy=False), rows, start, best)
         return best.scores, best.rows
 
     def score(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None) -> float:
