@@ -20,8 +20,8 @@ rng = np.random.default_rng(0)
 
 
 def make_identities(n_identities):
-    """Return five samples of each of some new identities."""
-    labels = np.repeat(np.arange(n_identities), 5)
+    """Return three samples of each of some new identities."""
+    labels = np.repeat(np.arange(n_identities), 3)
     return 1.5 * rng.normal(size=(n_identities, 8))[labels] + 0.5 * rng.normal(size=(len(labels), 8)), labels
 
 

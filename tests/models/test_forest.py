@@ -368,9 +368,9 @@ def test_out_of_bag_scores_with_a_representation_that_does_without_labels(blobs)
 
 @pytest.fixture
 def fewer_pairs(monkeypatch):
-    """A tenth of the pairs is enough to two digits."""
-    monkeypatch.setattr("simtree.models._base.MAX_SCORE_PAIRS", 50_000)
-    monkeypatch.setattr("simtree.models._forest.OOB_PAIRS", 50_000)
+    """A small part of the pairs is enough to two digits."""
+    monkeypatch.setattr("simtree.models._base.MAX_SCORE_PAIRS", 20_000)
+    monkeypatch.setattr("simtree.models._forest.OOB_PAIRS", 20_000)
 
 
 def people(seed, n_people, n_samples=20):
@@ -395,7 +395,7 @@ def test_out_of_bag_estimates_agree_with_held_out_samples_and_identities(fewer_p
     for seed in range(4):
         sample = people(seed, 40)
         X, y = sample()
-        forest = {"n_estimators": 100, "max_depth": 7, "n_pairs": 2000, "oob_score": True, "random_state": 0, "n_jobs": 2}
+        forest = {"n_estimators": 60, "max_depth": 7, "n_pairs": 1000, "oob_score": True, "random_state": 0, "n_jobs": 2}
         by_samples, by_classes = (SimilarityForest(bag=bag, **forest).fit(X, y) for bag in ("samples", "classes"))
         strangers = people(seed + 50, 200)()
         figures = by_samples.oob_score_, by_samples.score(*sample()), by_classes.oob_score_, by_classes.score(*strangers)
@@ -416,7 +416,7 @@ def test_gap_on_keystroke_data(capsys, fewer_pairs):
         pytest.skip("SIMTREE_DATA is not set: no keystroke data")
     X, y = load_keystroke()
     even = np.arange(len(y)) % 2 == 0
-    forest = {"n_estimators": 60, "max_depth": 9, "n_pairs": 5_000, "oob_score": True, "random_state": 0, "n_jobs": 2}
+    forest = {"n_estimators": 40, "max_depth": 9, "n_pairs": 2_500, "oob_score": True, "random_state": 0, "n_jobs": 2}
     found = []
     for seed in range(3):
         train = np.isin(y, np.random.default_rng(seed).permutation(51)[:30])
