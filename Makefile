@@ -5,7 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Tests run on two processes: threads of BLAS and OpenMP beside them would only wait for each other.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# Each process gets a half of the tests in their order, and takes more from the other when it is done: so the fixtures of most
+# modules are made once, not once per process.
+ON_TWO := -n 2 --dist worksteal
 SPHINX := $(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs 2
+
+# Without bytecode, each of the many processes would compile the package, and each run of the tests would rewrite all of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Real data for benchmarks and a few tests: a folder the user names, or the one beside this project if it is there.
 ifeq ($(SIMTREE_DATA),)
@@ -31,10 +37,10 @@ docs-check: $(VENV)/docs.stamp    ## build the site without executing its exampl
 	$(SPHINX) -D plot_gallery=0 docs docs/_build/check
 	$(BIN)/python docs/check_site.py docs/_build/check
 
-# What needs one core each runs two at a time; then the tests, which use both.
+# What needs one core each runs two at a time, the longest first; then the tests, which use both.
 test: $(VENV)/test.stamp $(VENV)/docs.stamp    ## everything that is checked before a change lands
-	$(MAKE) --jobs 2 --output-sync=target lint kernels-compiled kernels-checked kernels-interpreted types docs-check model-files
-	$(MAKE) guarantees-quick
+	$(MAKE) --jobs 2 --output-sync=target kernels-checked kernels-compiled docs-check guarantees-quick kernels-interpreted types \
+		lint model-files
 	$(MAKE) unit
 
 check: format test    ## what a contributor runs: format, lint, types, tests
@@ -53,13 +59,13 @@ types: $(VENV)/test.stamp    ## static types of the package
 	$(BIN)/mypy
 
 unit: $(VENV)/test.stamp    ## all tests and examples of the docs, on two processes
-	$(PYTEST) -n 2
+	$(PYTEST) $(ON_TWO)
 
 test-fast: $(VENV)/test.stamp    ## the tests that are not marked slow, in under 90 seconds on two cores
-	$(PYTEST) -n 2 -m "not slow" tests
+	$(PYTEST) $(ON_TWO) -m "not slow" tests
 
 coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the kernels, which has a floor
-	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered tests
+	$(PYTEST) $(ON_TWO) --cov --cov-report=term:skip-covered tests
 
 # Each mode has its own cache of compiled kernels, so only the first run compiles.
 kernels: kernels-checked kernels-interpreted model-files    ## the kernel tests twice more: interpreted, and with array bounds checked
@@ -82,8 +88,8 @@ guarantees: $(VENV)/test.stamp    ## simulate thresholds and intervals for unequ
 	$(BIN)/python benchmarks/bench_guarantees.py
 	$(BIN)/python benchmarks/bench_coverage.py
 
-guarantees-quick: $(VENV)/test.stamp    ## a part of it, in two minutes; fails if a promise is broken beyond chance
-	$(BIN)/python benchmarks/bench_guarantees.py --quick
+guarantees-quick: $(VENV)/test.stamp    ## a part of it, in a minute; fails if a promise is broken beyond chance
+	$(BIN)/python benchmarks/bench_guarantees.py --quick --jobs 1
 
 # The oldest versions that pyproject.toml allows. Their scikit-learn hands pytest a generator, which pytest now warns of.
 OLDEST := numpy==2.0.* scipy==1.13.* scikit-learn==1.6.* numba==0.61.* joblib==1.3.*
