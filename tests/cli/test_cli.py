@@ -88,7 +88,7 @@ def test_ctrl_c_while_libraries_are_imported_is_one_line(module):
             if line.split("|")[-1].strip().startswith(module):
                 process.send_signal(signal.SIGINT)
                 break
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=600)
     assert process.returncode == 130
     own = [line for line in said.splitlines() if not line.startswith("import time:")]
     assert own == ["Interrupted. Nothing was written."]

@@ -279,7 +279,7 @@ def test_a_real_ctrl_c_while_trees_grow(tmp_path):
             assert process.poll() is None
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "Interrupted. Nothing was written." in said
     assert "Traceback" not in said

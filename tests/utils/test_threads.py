@@ -17,7 +17,7 @@ def test_each_part_is_done_once(n_jobs):
 
 def test_several_at_a_time():
     """Each part waits for the other: one thread alone would wait for ever."""
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=600)
     in_threads(lambda part: both.wait(), [0, 1], 2)
 
 
