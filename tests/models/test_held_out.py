@@ -71,7 +71,7 @@ def test_other_models_cannot_tell(model):
     assert found.suspicious is None
 
 
-def test_it_warns_or_refuses_and_a_refusal_changes_nothing(forest):
+def test_it_warns_or_refuses_and_a_refusal_changes_nothing():
     X, y = identities(25, 0)
     model = clone(FOREST).fit(X, y)
     before = dict(vars(model))
