@@ -45,6 +45,7 @@ def test_a_display_draws_in_a_new_figure(tree, display, arguments):
     drawn.figure_.canvas.draw()
 
 
+@pytest.mark.slow
 @every_display
 def test_a_display_draws_on_given_axes(tree, display, arguments):
     figure, axes = plt.subplots(1, 2, layout="constrained")
@@ -63,6 +64,7 @@ def test_a_display_draws_in_a_subfigure(tree, display, arguments):
     assert drawn.figure_ is part
 
 
+@pytest.mark.slow
 @every_display
 def test_a_display_draws_twice(tree, display, arguments):
     drawn = display.from_estimator(tree, **arguments)

@@ -150,6 +150,7 @@ def test_top_k_is_all_scores_sorted(fitted, gallery, new_pairs, k):
     np.testing.assert_array_equal(one[1], indices[3:4])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("way")
 def test_top_k_in_several_parts_and_threads(fitted, gallery, new_pairs, monkeypatch):
     queries = new_pairs[:6, 0]
@@ -316,6 +317,7 @@ def test_distance_is_the_maximum_minus_the_score(fitted, new_pairs):
     assert [metric(u, v) for u, v in new_pairs[:20]] == distances[:20].tolist()
 
 
+@pytest.mark.slow
 def test_metric_is_frozen_can_be_pickled_and_used(fitted_learner, blobs, new_pairs):
     X, y = blobs
     metric = pickle.loads(pickle.dumps(fitted_learner.get_metric()))

@@ -435,6 +435,7 @@ def test_gap_on_keystroke_data(capsys, fewer_pairs):
     assert samples - strangers > 0.02
 
 
+@pytest.mark.slow
 def test_out_of_bag_of_given_pairs(blobs):
     X, y = blobs
     drawn = PairSampler(y).sample(3000, np.random.default_rng(0))
@@ -545,6 +546,7 @@ def test_score_is_the_sum_of_the_two_halves(blobs, both_halves):
     assert why.contributions.sum() == pytest.approx(forest.pair_score(rows[:1], X)[0])
 
 
+@pytest.mark.slow
 def test_refilled_trees_draw_in_their_bag_and_out_of_bag_scores_are_sums(blobs, both_halves):
     X, y = blobs
     forest = small(n_estimators=121, refill=True, focus_fpr=0.2, oob_score=True).fit(X, y)

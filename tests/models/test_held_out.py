@@ -71,6 +71,7 @@ def test_other_models_cannot_tell(model):
     assert found.suspicious is None
 
 
+@pytest.mark.slow
 def test_it_warns_or_refuses_and_a_refusal_changes_nothing():
     X, y = identities(25, 0)
     model = clone(FOREST).fit(X, y)
@@ -84,6 +85,7 @@ def test_it_warns_or_refuses_and_a_refusal_changes_nothing():
     assert not hasattr(model.set_threshold(0.0), "held_out_check_")
 
 
+@pytest.mark.slow
 def test_given_pairs_with_groups():
     X, y = identities(25, 0, centres=0.8)
     pairs = simtree.pairs.PairSampler(y).sample(1500, np.random.default_rng(0))

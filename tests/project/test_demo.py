@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
+
+import programs
 
 pytestmark = pytest.mark.slow
 
@@ -14,9 +18,11 @@ ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo.py"
 
 
-def run_demo(folder, *before):
-    command = [sys.executable, *before, str(DEMO), "--quick", "--out", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
+def run_demo(folder):
+    done = programs.call(partial(runpy.run_path, str(DEMO), run_name="__main__"), "--quick", "--out", str(folder))
+    plt.close("all")
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def table_rows(printed):
@@ -46,10 +52,8 @@ def test_demo_compares_models_and_draws_pictures(tmp_path):
         assert Path(picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_runs_without_lightgbm(tmp_path):
-    code = (
-        "import runpy, sys; sys.modules['lightgbm'] = None; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
-    )
-    done = run_demo(tmp_path / "demo", "-c", code)
+def test_demo_runs_without_lightgbm(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    done = run_demo(tmp_path / "demo")
     assert "LightGBM, posteriors" not in table_rows(done.stdout)
     assert "LightGBM is not installed and was left out" in done.stdout
