@@ -20,7 +20,7 @@ export SIMTREE_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo docs docs-check test test-fast coverage check format lint types unit oldest bench bench-quick bench-tree clean
+.PHONY: help demo docs docs-check test test-fast test-slow system-deps coverage check format lint types unit oldest bench bench-quick bench-tree clean
 .PHONY: kernels kernels-compiled kernels-interpreted kernels-checked model-files
 
 help:             ## this list
@@ -62,7 +62,13 @@ unit: $(VENV)/test.stamp    ## all tests and examples of the docs, on two proces
 	$(PYTEST) $(ON_TWO)
 
 test-fast: $(VENV)/test.stamp    ## the tests that are not marked slow, in under 90 seconds on two cores
-	$(PYTEST) $(ON_TWO) -m "not slow" tests
+	$(PYTEST) $(ON_TWO) -m "not slow and not long" tests
+
+test-slow: $(VENV)/test.stamp    ## the long runs, which take minutes each and are no part of `make test`
+	$(PYTEST) -m long tests
+
+system-deps:      ## install the Debian packages that some tests need: PostgreSQL and strace (needs root or sudo)
+	.ci/system-deps
 
 coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the kernels, which has a floor
 	$(PYTEST) $(ON_TWO) --cov --cov-report=term:skip-covered tests
