@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import struct
 
 import numpy as np
@@ -76,3 +77,35 @@ def mnist_out(mnist_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("mnist")
     mnist.run(Order(out, 1, 0, 1, "simtree reproduce mnist"), folder=mnist_folder, sizes=TINY_MNIST)
     return out
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A private server, where PostgreSQL is installed."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    import postgres_server
+
+    reason = postgres_server.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    server = postgres_server.Server()
+    yield server
+    server.close()
+
+
+SCHEMAS = (f"gallery_{number}" for number in itertools.count())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request):
+    """The kind of store of a gallery."""
+    return request.param
+
+
+@pytest.fixture
+def place(request, store, tmp_path):
+    """A function that returns where a gallery of some name is, in each kind of store; the same name is the same place."""
+    if store == "sqlite":
+        return lambda name="people": tmp_path / f"{name}.gallery"
+    server, schemas = request.getfixturevalue("postgres_server"), {}
+    return lambda name="people": server.address(schemas.setdefault(name, next(SCHEMAS)))

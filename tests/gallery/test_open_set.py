@@ -19,8 +19,8 @@ def strangers(maxima, size=SIZE, confidence=0.95):
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "people.gallery"
+def path(place):
+    return place()
 
 
 def enrolled(path, n=40, **options):
@@ -126,7 +126,7 @@ def test_a_grown_gallery_takes_more_people_until_it_is_calibrated_again(path):
         assert reader.identify(others(1)[0], max_fpir=0.05).threshold is not None
 
 
-def test_calibration_is_refused_where_it_would_promise_nothing(path):
+def test_calibration_is_refused_where_it_would_promise_nothing(path, place):
     with enrolled(path) as gallery:
         with pytest.raises(ValueError, match=r"takes 59 people who are not enrolled, and there are 40; .* or allow 0.073"):
             gallery.calibrate(*others(40))
@@ -139,7 +139,7 @@ def test_calibration_is_refused_where_it_would_promise_nothing(path):
             with pytest.raises(ValueError, match="out of range"):
                 gallery.calibrate(*others(60), max_fpir=bad)
     with (
-        Gallery.create(path.with_name("empty"), fitted("gaussian")) as gallery,
+        Gallery.create(place("empty"), fitted("gaussian")) as gallery,
         pytest.raises(ValueError, match="the gallery is empty, so that nobody can raise an alarm; enrol first"),
     ):
         gallery.calibrate(*others(60))

@@ -12,11 +12,13 @@ import typer
 
 from simtree._utils.validation import count
 from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json
-from simtree.cli._galleries import GalleryFile, gallery_samples, ids_of, opened_gallery, read_rows, times_of
+from simtree.cli._galleries import GalleryAddress, gallery_samples, ids_of, opened_gallery, read_rows, times_of
 from simtree.cli._models import load_model
 from simtree.cli._tables import Table
 from simtree.gallery import Enrolment, Gallery
-from simtree.gallery._schema import COMPANIONS
+from simtree.gallery._address import parse_address, shown
+from simtree.gallery._maintenance import TIMEOUT
+from simtree.gallery._stores import discard, exists
 
 
 class FusionName(enum.StrEnum):
@@ -37,7 +39,12 @@ class OnDuplicate(enum.StrEnum):
 
 def enroll(
     gallery: Annotated[
-        Path, typer.Argument(metavar="GALLERY", help="Gallery file; a new one is made with --model.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="GALLERY",
+            help="Gallery file, or an address postgresql://user@host/database?schema=name; a new one is made with --model.",
+            show_default=False,
+        ),
     ],
     data: Data,
     label: Label,
@@ -90,19 +97,20 @@ def enroll(
         "audit_searches": audit_searches or None,
     }
     with friendly_errors(interrupted="Interrupted. Nothing was enrolled."):
-        is_new = not gallery.exists()
+        is_new = not exists(parse_address(gallery), TIMEOUT)
         found = read_rows(data, label)
-        with _opened(gallery, model, {name: value for name, value in options.items() if value is not None}) as opened:
+        given = {name: value for name, value in options.items() if value is not None}
+        with _opened(gallery, is_new, model, given) as opened:
             try:
                 done = _enrolled(opened, found, label, metadata or [], time, on_duplicate.value)
             except BaseException:
                 if is_new:
                     opened.close()
-                    _discard(gallery)
+                    discard(parse_address(gallery), TIMEOUT)
                 raise
             size = opened.to_dict()
     result = {
-        "gallery": str(gallery),
+        "gallery": shown(gallery),
         "data": str(data),
         "new_gallery": is_new,
         **{name: value for name, value in vars(done).items() if name != "duplicates"},
@@ -113,16 +121,18 @@ def enroll(
     show_json(result) if as_json else show(_sentence(result))
 
 
-def _opened(path: Path, model: Path | None, options: dict[str, Any]) -> AbstractContextManager[Gallery]:
+def _opened(path: str, is_new: bool, model: Path | None, options: dict[str, Any]) -> AbstractContextManager[Gallery]:
     """Open a gallery, or make it if there is none."""
-    if not path.exists():
+    if is_new:
         if model is None:
-            raise ValueError(f"there is no gallery {path}; give --model MODEL to make it, or the name of one that exists.")
+            raise ValueError(
+                f"there is no gallery {shown(path)}; give --model MODEL to make it, or the name of one that exists."
+            )
         return Gallery.create(path, load_model(model), **options)
     if options:
         raise ValueError(
-            f"{path} exists, and --fusion, --max-samples, --no-vectors, --float32 and --audit-searches are for a new gallery; "
-            "leave them out."
+            f"{shown(path)} exists, and --fusion, --max-samples, --no-vectors, --float32 and --audit-searches are for a new "
+            "gallery; leave them out."
         )
     return opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model))
 
@@ -143,12 +153,6 @@ def _enrolled(
     return done
 
 
-def _discard(path: Path) -> None:
-    """Delete a gallery that was made in vain."""
-    for ending in ("", *COMPANIONS):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
-
-
 def _sentence(result: dict[str, Any]) -> str:
     of_whom = count(result["n_identities"], "identity", "identities")
     dropped = f" Dropped: {count(result['n_dropped'], 'older sample')}." if result["n_dropped"] else ""
@@ -160,7 +164,7 @@ def _sentence(result: dict[str, Any]) -> str:
 
 
 def remove(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Identities to remove.", show_default=False)],
     compact: Annotated[
         bool, typer.Option("--compact", help="Also write the file anew, so that nothing of them is left in it.")
@@ -178,7 +182,7 @@ def remove(
             opened.compact()
         n_left, not_erased = len(opened), opened.to_dict()["n_samples_not_erased"]
     result = {
-        "gallery": str(gallery),
+        "gallery": shown(gallery),
         "n_removed": len(set(ids)),
         "n_samples": n_samples,
         "erased": not not_erased,
@@ -187,8 +191,9 @@ def remove(
     if as_json:
         show_json(result)
         return
-    erased = "Their bytes are erased." if result["erased"] else f"Not yet erased: run simtree gallery compact {gallery}"
+    name = result["gallery"]
+    erased = "Their bytes are erased." if result["erased"] else f"Not yet erased: run simtree gallery compact {name}"
     show(
-        f"Removed: {count(len(set(ids)), 'identity', 'identities')} with {count(n_samples, 'sample')}. {gallery} holds "
+        f"Removed: {count(len(set(ids)), 'identity', 'identities')} with {count(n_samples, 'sample')}. {name} holds "
         f"{count(n_left, 'identity', 'identities')}. {erased}"
     )

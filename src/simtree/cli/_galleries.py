@@ -15,9 +15,15 @@ from simtree.cli._models import parallel_jobs, samples_of
 from simtree.cli._tables import Table, check_there, read_table, stream_table
 from simtree.cli._text_files import file_name
 from simtree.gallery import Gallery
+from simtree.gallery._address import parse_address
 
-GalleryFile = Annotated[
-    Path, typer.Argument(metavar="GALLERY", help="Gallery file, as made by `simtree enroll`.", show_default=False)
+GalleryAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="GALLERY",
+        help="Gallery file, as made by `simtree enroll`, or an address postgresql://user@host/database?schema=name.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write to; by default standard output.")]
 # How true and false of a table are stored.
@@ -25,23 +31,30 @@ FLAGS = {"true": 1, "false": 0}
 
 
 @contextmanager
-def opened_gallery(path: Path, *, readonly: bool = False) -> Iterator[Gallery]:
+def opened_gallery(path: str, *, readonly: bool = False) -> Iterator[Gallery]:
     """Open a gallery that must exist."""
-    check_there(path)
+    check_gallery(path)
     with Gallery.open(path, readonly=readonly) as gallery:
         yield gallery
 
 
 @contextmanager
-def searched_gallery(path: Path, n_jobs: int) -> Iterator[Gallery]:
+def searched_gallery(path: str, n_jobs: int) -> Iterator[Gallery]:
     """Open a gallery to search in with some parallel jobs; for reading only, unless its audit records searches."""
-    check_there(path)
+    check_gallery(path)
     gallery = Gallery.open(path, readonly=True)
     if gallery.to_dict()["audit_searches"]:
         gallery.close()
         gallery = Gallery.open(path)
     with gallery, parallel_jobs(gallery.model, n_jobs):
         yield gallery
+
+
+def check_gallery(path: str) -> None:
+    """Raise if a gallery is a file that does not exist, with the name of one that does."""
+    address = parse_address(path)
+    if isinstance(address, Path):
+        check_there(address)
 
 
 def read_rows(path: Path, label: str) -> Table:

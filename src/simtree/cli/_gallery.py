@@ -1,4 +1,4 @@
-"""``simtree gallery``: look at a gallery, calibrate it for strangers, and look after its file."""
+"""``simtree gallery``: look at a gallery, calibrate it for strangers, and look after its store."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._galleries import GalleryFile, Out, gallery_samples, ids_of, opened_gallery, read_rows
+from simtree.cli._galleries import GalleryAddress, Out, check_gallery, gallery_samples, ids_of, opened_gallery, read_rows
 from simtree.cli._models import load_model, parallel_jobs
+from simtree.gallery import Gallery
+from simtree.gallery._address import shown
 
-app = typer.Typer(help="Look at a gallery, calibrate it for strangers, and look after its file.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at a gallery, calibrate it for strangers, and look after its file or schema.", no_args_is_help=True
+)
 
 
 @app.command("show")
-def show_gallery(gallery: GalleryFile, as_json: Json = False) -> None:
+def show_gallery(gallery: GalleryAddress, as_json: Json = False) -> None:
     """Show what is in a gallery: its size, its parameters, its model and what is promised about strangers."""
     with friendly_errors(), opened_gallery(gallery, readonly=True) as opened:
-        described = {**opened.to_dict(), "bytes": gallery.stat().st_size}
+        described = opened.to_dict()
     show_json(described) if as_json else show(_rows(described))
 
 
@@ -63,7 +67,7 @@ def _rows(described: dict[str, Any]) -> Any:
 
 @app.command("calibrate")
 def calibrate(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     data: Data,
     label: Label,
     max_fpir: Annotated[
@@ -79,45 +83,75 @@ def calibrate(
     It takes 59 people for a rate of 5 % and 299 for 1 %; with fewer, nothing is written, and the message says how many are
     needed. When the gallery grows, the allowed rate shrinks in proportion until it is calibrated again.
     """
-    with friendly_errors(interrupted=f"Interrupted. {gallery} was not calibrated."):
+    with friendly_errors(interrupted="Interrupted. The gallery was not calibrated."):
         found = read_rows(data, label)
         with opened_gallery(gallery) as opened, parallel_jobs(opened.model, n_jobs):
             X = gallery_samples(opened, found, [label])
             with scoring_bar("searching", None):
                 promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence)
             described = opened.to_dict()
-    result = {"gallery": str(gallery), "data": str(data), "promise": promise, **described["calibration"]}
+    result = {"gallery": shown(gallery), "data": str(data), "promise": promise, **described["calibration"]}
     show_json(result) if as_json else show(f"Calibrated: {promise}.")
 
 
 @app.command("backup")
 def backup(
-    gallery: GalleryFile,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to make, which must not exist.", show_default=False)],
+    gallery: GalleryAddress,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="File or address to make, which must not exist.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> None:
-    """Copy a gallery to another file, while others may go on using it. Other ways to copy it lose what is in its log."""
+    """Copy a gallery to a new file or PostgreSQL address, while others may go on using it.
+
+    Other ways to copy a file lose what is in its log. A gallery that has outgrown its file moves to PostgreSQL in this way.
+    """
     with friendly_errors(), opened_gallery(gallery, readonly=True) as opened:
-        opened.backup(file)
-    n_bytes = file.stat().st_size
-    result = {"gallery": str(gallery), "backup": str(file), "bytes": n_bytes}
-    show_json(result) if as_json else show(f"Written: {file}, {file_size(n_bytes)}")
+        opened.backup(target)
+        with opened_gallery(target, readonly=True) as copy:
+            n_bytes = copy.to_dict()["bytes"]
+    result = {"gallery": shown(gallery), "backup": shown(target), "bytes": n_bytes}
+    show_json(result) if as_json else show(f"Written: {shown(target)}, {file_size(n_bytes)}")
+
+
+@app.command("upgrade")
+def upgrade(
+    gallery: GalleryAddress,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            "--backup", metavar="FILE", help="File to copy it to first; by default a name beside it with its version."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Upgrade a gallery that an older simtree has written, after a backup; older programs cannot use it afterwards."""
+    with friendly_errors(interrupted="Interrupted. The gallery was not upgraded."):
+        check_gallery(gallery)
+        copy = Gallery.upgrade(gallery, backup=backup)
+    result = {"gallery": shown(gallery), "upgraded": copy is not None, "backup": None if copy is None else str(copy)}
+    if as_json:
+        show_json(result)
+    elif copy is None:
+        show(f"{shown(gallery)} has the present version; nothing was done.")
+    else:
+        show(f"Upgraded: {shown(gallery)}. As it was before: {copy}")
 
 
 @app.command("re-enroll")
-def re_enroll(gallery: GalleryFile, model: Model, as_json: Json = False) -> None:
+def re_enroll(gallery: GalleryAddress, model: Model, as_json: Json = False) -> None:
     """Change to another model, which prepares all samples again; the calibration is void then.
 
     Others see the change as a whole. A model that gives the same scores only brings its thresholds and probabilities.
     """
-    with friendly_errors(interrupted=f"Interrupted. {gallery} has its old model."):
+    with friendly_errors(interrupted="Interrupted. The gallery has its old model."):
         learned = load_model(model)
         with opened_gallery(gallery) as opened:
             before = opened.fingerprint
             opened.re_enroll(learned)
             described = opened.to_dict()
     result = {
-        "gallery": str(gallery),
+        "gallery": shown(gallery),
         "model": str(model),
         "fingerprint": described["fingerprint"],
         "same_scores": described["fingerprint"] == before,
@@ -126,35 +160,42 @@ def re_enroll(gallery: GalleryFile, model: Model, as_json: Json = False) -> None
     if as_json:
         show_json(result)
     elif result["same_scores"]:
-        show(f"Updated: {gallery} has the thresholds and probabilities of {model}, and the same scores as before.")
+        show(f"Updated: {shown(gallery)} has the thresholds and probabilities of {model}, and the same scores as before.")
     else:
-        done = f"Changed: {gallery} has the model of {model}, for {count(described['n_samples'], 'sample')}."
+        done = f"Changed: {shown(gallery)} has the model of {model}, for {count(described['n_samples'], 'sample')}."
         show(f"{done} Calibrate it again before you use --max-fpir.")
 
 
 @app.command("compact")
 def compact(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="How long to wait for other programs.")
     ] = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Write the file anew and empty its log, so that nothing of what was removed is left in either."""
-    with friendly_errors(interrupted="Interrupted. What was removed may not be erased yet."):
-        before = gallery.stat().st_size if gallery.exists() else 0
-        with opened_gallery(gallery) as opened:
-            opened.compact(timeout=timeout)
-        after = gallery.stat().st_size
-    result = {"gallery": str(gallery), "bytes_before": before, "bytes": after, "erased": True}
+    """Write everything anew, so that nothing of what was removed is left in the file and its log, or in the tables.
+
+    In PostgreSQL readers wait meanwhile; the write-ahead log and the backups of the server are its operator's.
+    """
+    with (
+        friendly_errors(interrupted="Interrupted. What was removed may not be erased yet."),
+        opened_gallery(gallery) as opened,
+    ):
+        before = opened.to_dict()["bytes"]
+        opened.compact(timeout=timeout)
+        described = opened.to_dict()
+        after = described["bytes"]
+    result = {"gallery": shown(gallery), "bytes_before": before, "bytes": after, "erased": True}
+    left = "backups are" if described["store"] == "sqlite" else "the server's write-ahead log and backups are"
     show_json(result) if as_json else show(
-        f"Compacted: {gallery}, {file_size(after)}. Nothing of what was removed is left in it; backups are not touched."
+        f"Compacted: {shown(gallery)}, {file_size(after)}. Nothing of what was removed is left in it; {left} not touched."
     )
 
 
 @app.command("audit")
 def audit(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     subject: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="Only entries about this identity, which must be enrolled.")
     ] = None,
@@ -170,4 +211,4 @@ def audit(
             with opened_output(out) as stream:
                 stream.write(trail.to_csv(index=False, lineterminator="\n").encode())
     if as_json:
-        show_json({"gallery": str(gallery), "entries": trail.to_dict("records")})
+        show_json({"gallery": shown(gallery), "entries": trail.to_dict("records")})

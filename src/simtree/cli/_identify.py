@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
 )
 from simtree.cli._galleries import (
-    GalleryFile,
+    GalleryAddress,
     Out,
     gallery_samples,
     ids_of,
@@ -32,6 +32,7 @@ from simtree.cli._galleries import (
     stream_rows,
 )
 from simtree.gallery import Candidates, Gallery
+from simtree.gallery._address import shown
 
 Queries = Annotated[
     Path,
@@ -45,7 +46,7 @@ INTERRUPTED = "Interrupted. Answers that were not written to --out are lost."
 
 
 def identify(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     data: Queries,
     k: Annotated[int, typer.Option("--k", "-k", metavar="N", min=1, help="Maximum number of candidates per row.")] = 10,
     max_fpir: Annotated[
@@ -90,7 +91,7 @@ def identify(
         last = answers[-1]
         show_json(
             {
-                "gallery": str(gallery),
+                "gallery": shown(gallery),
                 "data": str(data),
                 "n_queries": n_queries,
                 "n_identities": last.n_identities,
@@ -121,7 +122,7 @@ def _identified(
 
 
 def verify(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     data: Queries,
     label: Label,
     out: Out = None,
@@ -143,7 +144,7 @@ def verify(
             else:
                 _write(frames, out)
     if as_json:
-        show_json({"gallery": str(gallery), "data": str(data), "n_claims": len(rows), "claims": rows})
+        show_json({"gallery": shown(gallery), "data": str(data), "n_claims": len(rows), "claims": rows})
 
 
 def _verified(gallery: Gallery, data: Path, label: str) -> Iterator[pd.DataFrame]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from simtree.gallery._store import Connection
 
 KEY_BYTES = 16
 HASH_BYTES = 16
@@ -46,9 +47,7 @@ def new_keys(n: int) -> list[bytes]:
     return [drawn[start : start + KEY_BYTES] for start in range(0, len(drawn), KEY_BYTES)]
 
 
-def add_entry(
-    connection: sqlite3.Connection, action: str, model: str, subjects: Iterable[Subject] = (), n_samples: int = 0
-) -> None:
+def add_entry(connection: Connection, action: str, model: str, subjects: Iterable[Subject] = (), n_samples: int = 0) -> None:
     """Add an entry to the audit."""
     # Sorted: the order in which people were enrolled or found says nothing here.
     hashes = b"".join(sorted(subject.hash for subject in subjects))
@@ -58,9 +57,9 @@ def add_entry(
     )
 
 
-def read_entries(connection: sqlite3.Connection) -> Iterator[Entry]:
+def read_entries(connection: Connection) -> Iterator[Entry]:
     """Yield the entries, oldest first."""
-    rows: Any = connection.execute("SELECT time, action, model, n_samples, subjects FROM audit ORDER BY number")
+    rows = connection.execute("SELECT time, action, model, n_samples, subjects FROM audit ORDER BY number")
     for when, action, model, n_samples, subjects in rows:
         hashes = [subjects[start : start + HASH_BYTES].hex() for start in range(0, len(subjects), HASH_BYTES)]
         yield Entry(when, action, model, n_samples, hashes)

@@ -6,7 +6,6 @@ many small blocks are merged into a larger one. So whoever has read a block need
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simtree.gallery._errors import DamagedContentError
+from simtree.gallery._store import Connection, increase
 
 # Size of a block of prepared samples. Removing a person writes the blocks with their samples anew.
 BLOCK_BYTES = 1 << 22
@@ -122,35 +124,32 @@ class Rows:
         )
 
 
-class DamagedContentError(Exception):
-    """Something in a gallery does not have the content that was written."""
-
-
-def block_numbers(connection: sqlite3.Connection) -> list[int]:
+def block_numbers(connection: Connection) -> list[int]:
     """Return the numbers of all blocks."""
     return [number for (number,) in connection.execute("SELECT number FROM block ORDER BY number")]
 
 
-def count_rows(connection: sqlite3.Connection) -> int:
+def count_rows(connection: Connection) -> int:
     """Return the number of samples in all blocks."""
     return int(connection.execute("SELECT coalesce(sum(n_rows), 0) FROM block").fetchone()[0])
 
 
-def add_rows(connection: sqlite3.Connection, form: Form, rows: Rows) -> None:
+def add_rows(connection: Connection, form: Form, rows: Rows) -> None:
     """Add rows as new blocks."""
     for start in range(0, len(rows), form.block_rows):
         block = rows.take(slice(start, start + form.block_rows))
         parts = [_bytes(array) for array in (block.owners, block.samples, block.times, block.prepared)]
-        number = connection.execute(
-            "INSERT INTO block (n_rows, checksum, owners, samples, times, prepared) VALUES (?, ?, ?, ?, ?, ?)",
-            (len(block), _checksum(parts), *parts),
-        ).lastrowid
+        number = increase(connection, "n_blocks_added", 1) + 1  # numbers are never given twice
+        connection.execute(
+            "INSERT INTO block (number, n_rows, checksum, owners, samples, times, prepared) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, len(block), _checksum(parts), *parts),
+        )
         if block.vectors is not None:
             vectors = _bytes(block.vectors)
             connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", (number, _checksum([vectors]), vectors))
 
 
-def read_rows(connection: sqlite3.Connection, form: Form, number: int, *, with_vectors: bool = False) -> Rows:
+def read_rows(connection: Connection, form: Form, number: int, *, with_vectors: bool = False) -> Rows:
     """Return the rows of a block."""
     row = connection.execute(
         "SELECT n_rows, checksum, owners, samples, times, prepared FROM block WHERE number = ?", (number,)
@@ -176,9 +175,7 @@ def read_rows(connection: sqlite3.Connection, form: Form, number: int, *, with_v
     )
 
 
-def read_owners(
-    connection: sqlite3.Connection, numbers: Iterable[int]
-) -> Iterator[tuple[int, Numbers, Numbers, NDArray[np.float64]]]:
+def read_owners(connection: Connection, numbers: Iterable[int]) -> Iterator[tuple[int, Numbers, Numbers, NDArray[np.float64]]]:
     """Yield the number of each of some blocks with the owners, numbers and times of its rows."""
     for number in numbers:
         statement = "SELECT owners, samples, times FROM block WHERE number = ?"
@@ -186,13 +183,13 @@ def read_owners(
         yield number, _array(owners, "int64", (-1,)), _array(samples, "int64", (-1,)), _array(times, "float64", (-1,))
 
 
-def delete_block(connection: sqlite3.Connection, number: int) -> None:
+def delete_block(connection: Connection, number: int) -> None:
     """Delete a block."""
     connection.execute("DELETE FROM block WHERE number = ?", (number,))
     connection.execute("DELETE FROM vectors WHERE number = ?", (number,))
 
 
-def delete_rows(connection: sqlite3.Connection, form: Form, doomed: dict[int, NDArray[np.bool_]]) -> int:
+def delete_rows(connection: Connection, form: Form, doomed: dict[int, NDArray[np.bool_]]) -> int:
     """Delete rows, given as a mask per block; return how many there were."""
     n_deleted = 0
     for number, mask in doomed.items():
@@ -203,7 +200,7 @@ def delete_rows(connection: sqlite3.Connection, form: Form, doomed: dict[int, ND
     return n_deleted
 
 
-def merge_blocks(connection: sqlite3.Connection, form: Form, *, fan_out: int = FAN_OUT) -> None:
+def merge_blocks(connection: Connection, form: Form, *, fan_out: int = FAN_OUT) -> None:
     """Merge blocks of about equal size wherever there are many; those that are at least half full stay."""
     while True:
         levels: dict[int, list[int]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ from simtree.gallery._model import fingerprint, form_of
 from simtree.gallery._search import best_identities
 from simtree.gallery._snapshot import Templates
 from simtree.gallery._state import State, write_model
-from simtree.gallery._store import increase
+from simtree.gallery._store import Connection, increase
 from simtree.models import Similarity
 
 # Counter of samples that were deleted but may still be in the files, until they are rewritten.
@@ -60,7 +59,7 @@ class Samples:
     metadata: dict[str, dict[str, Value]]
 
 
-def enroll(connection: sqlite3.Connection, state: State, samples: Samples, duplicates: tuple[Duplicate, ...]) -> Enrolment:
+def enroll(connection: Connection, state: State, samples: Samples, duplicates: tuple[Duplicate, ...]) -> Enrolment:
     """Enrol samples; the oldest ones of an identity that has more than ``max_samples`` then are dropped."""
     distinct = list(dict.fromkeys(samples.ids))
     known = identities.find(connection, distinct)
@@ -69,7 +68,6 @@ def enroll(connection: sqlite3.Connection, state: State, samples: Samples, dupli
     identities.put_metadata(connection, {subjects[name].number: values for name, values in samples.metadata.items()})
     owners = np.array([subjects[name].number for name in samples.ids], dtype=np.int64)
     first = increase(connection, "n_samples_added", len(owners))
-    increase(connection, "n_identities_added", len(new))
     rows = Rows(
         owners,
         first + np.arange(len(owners)),
@@ -87,7 +85,7 @@ def enroll(connection: sqlite3.Connection, state: State, samples: Samples, dupli
     return Enrolment(len(owners), len(distinct), len(new), n_dropped, duplicates)
 
 
-def _without_oldest(connection: sqlite3.Connection, form: Form, new: Rows, max_samples: int) -> tuple[Rows, int]:
+def _without_oldest(connection: Connection, form: Form, new: Rows, max_samples: int) -> tuple[Rows, int]:
     """Drop the oldest samples, in the gallery and among new ones; return the new ones that stay, and how many were dropped."""
     concerned = np.unique(new.owners)
     places: dict[int, NDArray[np.bool_]] = {}
@@ -114,7 +112,7 @@ def _without_oldest(connection: sqlite3.Connection, form: Form, new: Rows, max_s
     return new.take(stays), len(doomed)
 
 
-def remove(connection: sqlite3.Connection, state: State, ids: Iterable[str]) -> int:
+def remove(connection: Connection, state: State, ids: Iterable[str]) -> int:
     """Remove identities with all that belongs to them; return how many samples they had."""
     subjects = identities.require(connection, ids).values()
     numbers = [subject.number for subject in subjects]
@@ -126,7 +124,7 @@ def remove(connection: sqlite3.Connection, state: State, ids: Iterable[str]) -> 
     return n_samples
 
 
-def re_enroll(connection: sqlite3.Connection, state: State, model: Similarity) -> None:
+def re_enroll(connection: Connection, state: State, model: Similarity) -> None:
     """Prepare all samples by another model, which is written into the gallery; strangers must be searched for again."""
     if fingerprint(model) == state.fingerprint:  # the same scores: only thresholds and probabilities are new
         write_model(connection, model)

@@ -1,4 +1,4 @@
-"""`Gallery`: enrolled identities in one file, and the search among them."""
+"""`Gallery`: enrolled identities in a database, and the search among them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from simtree.evaluation._templates import N_BEST, Fusion
 from simtree.gallery import _enrolment as enrolment
 from simtree.gallery import _identification as identification
 from simtree.gallery import _identities as identities
+from simtree.gallery._address import parse_address
 from simtree.gallery._answers import Candidates, Duplicate, Enrolment, Verifications
 from simtree.gallery._audit import add_entry
 from simtree.gallery._inputs import check_ids, check_lengths, check_metadata, check_times, check_where
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
 from simtree.gallery._model import check_model, check_rows_of, fingerprint
-from simtree.gallery._schema import make_tables, new_file
 from simtree.gallery._session import Session, prepare_nothing
 from simtree.gallery._state import Settings, State, write_model
 from simtree.gallery._store import get_setting
+from simtree.gallery._stores import new_gallery, open_store, upgrade
 from simtree.gallery._strangers import check_rate
 from simtree.models import Similarity
 from simtree.pairs._labels import encode_labels
@@ -35,16 +36,17 @@ ON_DUPLICATE = ("ignore", "warn", "raise")
 
 
 class Gallery(MaintenanceMixin):
-    """Enrolled identities in one file, and an exact search among them.
+    """Enrolled identities in a database, and an exact search among them.
 
-    A gallery is an SQLite database that holds the model, the samples of each identity and what was done with them. Several
-    processes may use it at once. What `enroll` has returned from survives a crash of the program and of the machine, and a
-    reader sees an enrolment as a whole or not at all.
+    A gallery is an SQLite file, or a schema of a PostgreSQL database, that holds the model, the samples of each identity and
+    what was done with them. Several processes may use it at once. What `enroll` has returned from survives a crash of the
+    program and of the machine, and a reader sees an enrolment as a whole or not at all.
 
     Parameters
     ----------
     path : str or path-like
-        File of an existing gallery; `Gallery.create` makes a new one.
+        File of an existing gallery, or its address: ``postgresql://user@host:port/database?schema=people``. `Gallery.create`
+        makes a new one.
     readonly : bool, default=False
         Whether methods that change the gallery are refused.
     timeout : float, default=30.0
@@ -54,8 +56,8 @@ class Gallery(MaintenanceMixin):
 
     Attributes
     ----------
-    path : Path
-        The file.
+    path : Path or str
+        The file, or the address without a password.
     readonly : bool
         Whether methods that change the gallery are refused.
 
@@ -87,8 +89,10 @@ class Gallery(MaintenanceMixin):
         model: Similarity | None = None,
     ) -> None:
         check_real("timeout", timeout, 0.0, np.inf, open_high=True)
-        self.path, self.readonly = Path(path), readonly
-        self._session = Session(self.path, readonly=readonly, timeout=float(timeout))
+        address = parse_address(path)
+        self.path: Path | str = address if isinstance(address, Path) else str(address)
+        self.readonly = readonly
+        self._session = Session(open_store(address, readonly=readonly, timeout=float(timeout)))
         try:
             own = self.model
             if model is not None and fingerprint(check_model(model)) != fingerprint(own):
@@ -119,7 +123,7 @@ class Gallery(MaintenanceMixin):
         Parameters
         ----------
         path : str or path-like
-            File to make, which must not exist.
+            File to make, which must not exist, or an address in PostgreSQL, whose schema must not exist or be empty.
         model : Similarity
             Fitted model, which is stored in the gallery.
         fusion : {"max", "mean", "top_mean"}, default="max"
@@ -149,12 +153,9 @@ class Gallery(MaintenanceMixin):
         limit = None if max_samples is None else int(max_samples)
         kind = check_choice("dtype", dtype, DTYPES)
         settings = Settings(Fusion(fusion, n_best), kind, bool(keep_vectors), limit, bool(audit_searches))
-        with new_file(Path(path)) as connection:
-            make_tables(connection)
-            connection.execute("BEGIN")
+        with new_gallery(parse_address(path), timeout) as connection:
             settings.write(connection)
             add_entry(connection, "create", write_model(connection, model))
-            connection.execute("COMMIT")
         return cls(path, timeout=timeout)
 
     @classmethod
@@ -171,7 +172,7 @@ class Gallery(MaintenanceMixin):
         Parameters
         ----------
         path : str or path-like
-            File of the gallery.
+            File or address of the gallery.
         readonly : bool, default=False
             Whether methods that change the gallery are refused.
         timeout : float, default=30.0
@@ -185,6 +186,31 @@ class Gallery(MaintenanceMixin):
             The open gallery.
         """
         return cls(path, readonly=readonly, timeout=timeout, model=model)
+
+    @staticmethod
+    def upgrade(
+        path: str | os.PathLike[str], *, backup: str | os.PathLike[str] | None = None, timeout: float = TIMEOUT
+    ) -> Path | None:
+        """Upgrade a gallery that an older simtree has written, after a backup.
+
+        Programs with an older simtree cannot use it afterwards.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File or address of the gallery.
+        backup : str or path-like, optional
+            File to copy it to first, which must not exist; by default a name beside it that ends in its old version.
+        timeout : float, default=30.0
+            How long to wait for other processes that write, in seconds.
+
+        Returns
+        -------
+        Path or None
+            The backup; None if the gallery has the present version already, and nothing was done.
+        """
+        check_real("timeout", timeout, 0.0, np.inf, open_high=True)
+        return upgrade(parse_address(path), None if backup is None else Path(backup), float(timeout))
 
     def close(self) -> None:
         """Close the file; a gallery is also closed at the end of a ``with`` block."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import itertools
-import sqlite3
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.gallery._audit import Subject, new_keys
 from simtree.gallery._inputs import Value
+from simtree.gallery._store import Connection, increase
 
 # Number of values that are bound at a time; older versions of SQLite allow 999.
 MAX_BOUND = 500
+# Longest value of metadata that is stored as it is; an index has no place for long ones.
+MAX_KEY = 200
 
 T = TypeVar("T")
 
 
-def find(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Subject]:
+def find(connection: Connection, ids: Iterable[str]) -> dict[str, Subject]:
     """Return those of the ids that are enrolled."""
     found: dict[str, Subject] = {}
     if connection.execute("SELECT 1 FROM identity LIMIT 1").fetchone() is None:
@@ -33,7 +37,7 @@ def find(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Subjec
     return found
 
 
-def require(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Subject]:
+def require(connection: Connection, ids: Iterable[str]) -> dict[str, Subject]:
     """Return all of the ids; raise if one is not enrolled."""
     wanted = list(dict.fromkeys(ids))
     found = find(connection, wanted)
@@ -47,49 +51,64 @@ def require(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Sub
     return found
 
 
-def add(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Subject]:
+def add(connection: Connection, ids: Sequence[str]) -> dict[str, Subject]:
     """Add new identities, with numbers that no identity has ever had; return them."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'identity'").fetchone()
-    first = 1 if row is None else row[0] + 1
+    first = increase(connection, "n_identities_added", len(ids)) + 1
     subjects = [Subject(*row) for row in zip(itertools.count(first), ids, new_keys(len(ids)), strict=False)]
     connection.executemany("INSERT INTO identity (number, id, audit_key) VALUES (?, ?, ?)", subjects)
     return {subject.id: subject for subject in subjects}
 
 
-def delete(connection: sqlite3.Connection, subjects: Iterable[Subject]) -> None:
+def delete(connection: Connection, subjects: Iterable[Subject]) -> None:
     """Delete identities with their metadata and the keys of their hashes."""
     numbers = [(subject.number,) for subject in subjects]
     connection.executemany("DELETE FROM metadata WHERE number = ?", numbers)
     connection.executemany("DELETE FROM identity WHERE number = ?", numbers)
 
 
-def names_since(connection: sqlite3.Connection, number: int) -> Iterator[tuple[int, str]]:
+def names_since(connection: Connection, number: int) -> Iterator[tuple[int, str]]:
     """Yield the numbers and ids of the identities that were added after one."""
     yield from connection.execute("SELECT number, id FROM identity WHERE number > ? ORDER BY number", (number,))
 
 
-def count_identities(connection: sqlite3.Connection) -> int:
+def count_identities(connection: Connection) -> int:
     """Return the number of identities."""
     return int(connection.execute("SELECT count(*) FROM identity").fetchone()[0])
 
 
-def all_ids(connection: sqlite3.Connection) -> list[str]:
+def all_ids(connection: Connection) -> list[str]:
     """Return the ids in the order in which they were first enrolled."""
     return [name for (name,) in connection.execute("SELECT id FROM identity ORDER BY number")]
 
 
-def put_metadata(connection: sqlite3.Connection, values: dict[int, dict[str, Value]]) -> None:
+def put_metadata(connection: Connection, values: dict[int, dict[str, Value]]) -> None:
     """Write values of identities by name; those of other names stay."""
-    rows = ((name, number, value) for number, named in values.items() for name, value in named.items())
-    connection.executemany("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?)", rows)
+    rows = [(name, number, metadata_key(value)) for number, named in values.items() for name, value in named.items()]
+    connection.executemany(
+        "INSERT INTO metadata (name, number, value) VALUES (?, ?, ?) "
+        "ON CONFLICT (name, number) DO UPDATE SET value = excluded.value",
+        rows,
+    )
 
 
-def metadata_names(connection: sqlite3.Connection) -> list[str]:
+def metadata_key(value: Value) -> str:
+    """Return a text that stands for a value of metadata: two are equal if the values are, and 2 is 2.0 but not "2".
+
+    Examples
+    --------
+    >>> metadata_key(2.0), metadata_key("2"), metadata_key("long" * 1000)[:20]
+    ('2', '"2"', 'sha256:f2d6d4b6b6b4c')
+    """
+    text = json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return text if len(text) <= MAX_KEY else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def metadata_names(connection: Connection) -> list[str]:
     """Return the names that occur in the metadata."""
-    return [name for (name,) in connection.execute("SELECT DISTINCT name FROM metadata ORDER BY name")]
+    return sorted(name for (name,) in connection.execute("SELECT DISTINCT name FROM metadata"))
 
 
-def select(connection: sqlite3.Connection, where: dict[str, list[Value]]) -> NDArray[np.int64]:
+def select(connection: Connection, where: dict[str, list[Value]]) -> NDArray[np.int64]:
     """Return the numbers of the identities whose metadata have one of the allowed values for each name."""
     chosen: set[int] | None = None
     for name, allowed in where.items():
@@ -98,7 +117,7 @@ def select(connection: sqlite3.Connection, where: dict[str, list[Value]]) -> NDA
             remedy = f"its names are {', '.join(map(repr, known))}" if known else "it has none"
             raise ValueError(f"where names {name!r}, which the metadata of the gallery do not have; {remedy}.")
         found: set[int] = set()
-        for part in _parts(allowed):
+        for part in _parts([metadata_key(value) for value in allowed]):
             marks = ", ".join("?" * len(part))
             rows = connection.execute(f"SELECT number FROM metadata WHERE name = ? AND value IN ({marks})", (name, *part))
             found |= {number for (number,) in rows}
@@ -106,7 +125,7 @@ def select(connection: sqlite3.Connection, where: dict[str, list[Value]]) -> NDA
     return np.array(sorted(chosen or ()), dtype=np.int64)
 
 
-def check_strangers(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+def check_strangers(connection: Connection, ids: Iterable[str]) -> None:
     """Raise if one of these people is enrolled."""
     enrolled = sorted(find(connection, ids))
     if enrolled:

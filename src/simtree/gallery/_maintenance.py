@@ -11,23 +11,25 @@ import numpy as np
 from simtree._utils.validation import check_real
 from simtree.gallery import _enrolment as enrolment
 from simtree.gallery import _identities as identities
+from simtree.gallery._address import parse_address
 from simtree.gallery._answers import AuditTrail
 from simtree.gallery._audit import add_entry, read_entries
 from simtree.gallery._blocks import merge_blocks
 from simtree.gallery._inputs import check_ids
 from simtree.gallery._model import check_model
-from simtree.gallery._schema import VERSION, new_file
+from simtree.gallery._schema import VERSION
 from simtree.gallery._session import Session, prepare_nothing
 from simtree.gallery._store import get_setting, increase, not_yet_erased
+from simtree.gallery._stores import backup
 from simtree.models import Similarity
 
 TIMEOUT = 30.0
 
 
 class MaintenanceMixin:
-    """Methods of a gallery that look after its file."""
+    """Methods of a gallery that look after its store."""
 
-    path: Path
+    path: Path | str
     _session: Session
 
     def re_enroll(self, model: Similarity) -> None:
@@ -47,9 +49,11 @@ class MaintenanceMixin:
             enrolment.re_enroll(connection, state, model)
 
     def compact(self, *, timeout: float = TIMEOUT) -> None:
-        """Write the file anew and empty its log, so that nothing of what was removed is left in either.
+        """Write everything anew, so that nothing of what was removed is left.
 
-        It takes memory of about the size of the file.
+        A file is rewritten and its log emptied, which takes memory of about the size of the file. In PostgreSQL all tables are
+        rewritten (``VACUUM FULL``), which keeps readers waiting; the write-ahead log and the backups of the server are its
+        operator's to delete.
 
         Parameters
         ----------
@@ -63,23 +67,23 @@ class MaintenanceMixin:
                 n_deleted = int(get_setting(connection, enrolment.NOT_ERASED) or 0)
                 add_entry(connection, "compact", state.fingerprint, n_samples=n_deleted)
         except TimeoutError as error:
-            raise not_yet_erased(self.path) from error
+            raise not_yet_erased(self._session.store.name) from error
         self._session.store.rewrite(timeout)
         with self._session.store.writing() as connection:
             increase(connection, enrolment.NOT_ERASED, -n_deleted)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the gallery to another file, while others may go on using it.
+        """Copy the gallery to another one, while others may go on using it.
 
-        Copying the file by other means loses what is still in its log. Backups keep what is removed later.
+        Copying a file by other means loses what is still in its log. Backups keep what is removed later. A gallery in a file
+        can be copied to PostgreSQL, and back.
 
         Parameters
         ----------
         path : str or path-like
-            File to make, which must not exist.
+            File or address to make, which must not exist.
         """
-        with new_file(Path(path)) as target:
-            self._session.store.copy_to(target)
+        backup(self._session.store, parse_address(path))
 
     def audit(self, id: str | int | None = None) -> AuditTrail:
         """Return what was done with the gallery, when and by which model.
@@ -117,7 +121,9 @@ class MaintenanceMixin:
             names = identities.metadata_names(connection)
         return {
             "gallery": str(self.path),
+            "store": self._session.store.kind,
             "schema_version": VERSION,
+            "bytes": self._session.store.n_bytes(),
             "n_samples_not_erased": not_erased,
             "metadata": names,
             **state.to_dict(),

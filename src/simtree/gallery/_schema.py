@@ -1,10 +1,10 @@
-"""The tables of a gallery, and how a file becomes one: completely, or not at all.
+"""The tables of a gallery, which are the same in every store.
 
 ========  ============================================================================================================
-setting   parameters of the gallery by name, and counters
+setting   parameters of the gallery by name, and counters, as JSON
 model     the bytes of the model that scores, and its fingerprint
 identity  identities by number, which is never given twice; the key of their hashes in the audit
-metadata  values by identity and name
+metadata  values by identity and name, in a form whose texts are equal if the values are
 block     prepared samples of several identities, in one piece: whose they are, their numbers, and from when they are
 vectors   the original samples of a block, unless they are not kept or are the prepared ones
 strangers what the searches for people who are not enrolled found (`Gallery.calibrate`)
@@ -14,164 +14,36 @@ audit     what was done, when and by which model; rows can be added only
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from simtree.gallery._store import Connection
 
-from simtree.gallery._errors import GalleryError, damaged, explained, foreign
+#: Raised whenever tables or what they hold change, so that an older simtree refuses the gallery. 2: settings and metadata are
+#: text, and numbers of blocks come from a counter, so that they mean the same in every store.
+VERSION = 2
 
-#: Marks an SQLite file as a gallery: the letters "simg".
-APPLICATION_ID = int.from_bytes(b"simg")
-#: Raised whenever tables or what they hold change, so that an older simtree refuses the file.
-VERSION = 1
-# Files that SQLite keeps beside a database; if they are left over, they belong to another file.
-COMPANIONS = ("-wal", "-shm", "-journal")
-
-TABLES = """
-CREATE TABLE setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE model (fingerprint TEXT NOT NULL, content BLOB NOT NULL);
-CREATE TABLE identity (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, audit_key BLOB NOT NULL);
-CREATE TABLE metadata (name TEXT NOT NULL, number INTEGER NOT NULL, value NOT NULL, PRIMARY KEY (name, number)) WITHOUT ROWID;
-CREATE INDEX metadata_value ON metadata (name, value);
-CREATE INDEX metadata_number ON metadata (number);
-CREATE TABLE block (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    n_rows INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    owners BLOB NOT NULL,
-    samples BLOB NOT NULL,
-    times BLOB NOT NULL,
-    prepared BLOB NOT NULL
-);
-CREATE TABLE vectors (number INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, vectors BLOB NOT NULL);
-CREATE TABLE strangers (content TEXT NOT NULL, maxima BLOB NOT NULL, scores BLOB NOT NULL, weights BLOB NOT NULL);
-CREATE TABLE audit (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    time REAL NOT NULL,
-    action TEXT NOT NULL,
-    model TEXT NOT NULL,
-    n_samples INTEGER NOT NULL,
-    subjects BLOB NOT NULL
-);
-CREATE TRIGGER audit_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit can only be appended to'); END;
-CREATE TRIGGER audit_not_deleted BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit can only be appended to'); END;
-"""
+#: Columns of each table, without the numbers of the audit, which a store gives.
+COLUMNS = {
+    "setting": ("name", "value"),
+    "model": ("fingerprint", "content"),
+    "identity": ("number", "id", "audit_key"),
+    "metadata": ("name", "number", "value"),
+    "block": ("number", "n_rows", "checksum", "owners", "samples", "times", "prepared"),
+    "vectors": ("number", "checksum", "vectors"),
+    "strangers": ("content", "maxima", "scores", "weights"),
+    "audit": ("time", "action", "model", "n_samples", "subjects"),
+}
+# Tables whose rows are megabytes each, which are copied one by one.
+LARGE = ("block", "vectors")
 
 
-def connect(path: Path, *, readonly: bool, timeout: float) -> sqlite3.Connection:
-    """Return a connection to an existing gallery, after checking that it is one of this version.
-
-    Transactions are begun and ended explicitly. A commit returns when the disk has it, deleted content is overwritten, and
-    nothing is written to temporary files.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no gallery {path}; make it with Gallery.create.")
-    with explained(path, timeout):
-        connection = _connected(path, readonly, timeout)
-        try:
-            _check(path, connection)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def _connected(path: Path, readonly: bool, timeout: float) -> sqlite3.Connection:
-    address = f"{path.resolve().as_uri()}?mode={'ro' if readonly else 'rw'}"
-    if readonly and not _can_write(path.parent) and not path.with_name(path.name + "-wal").exists():
-        address += "&immutable=1"  # a disk that nobody writes to has no place for the files of SQLite
-    connection = sqlite3.connect(address, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True)
-    for pragma in ("synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY", "trusted_schema=OFF", "fullfsync=ON"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
-
-
-def _can_write(folder: Path) -> bool:
-    """Return whether this process may make files in a folder."""
-    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _check(path: Path, connection: sqlite3.Connection) -> None:
-    (application,), (version,) = (
-        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-    )
-    if application != APPLICATION_ID:
-        raise foreign(path)
-    if version > VERSION:
-        raise GalleryError(
-            f"{path} was written by a newer simtree (schema version {version}; this one reads up to {VERSION}): "
-            "upgrade simtree."
-        )
-    if version < 1:
-        raise damaged(path, f"its schema version is {version}")
-    _check_length(path, connection)
-
-
-def _check_length(path: Path, connection: sqlite3.Connection) -> None:
-    """Raise if a file is shorter than it says, unless the rest may be in its log."""
-    connection.execute("BEGIN")  # nobody shortens a file that is being read
-    (n_pages,), (page_size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    log = path.with_name(path.name + "-wal")
-    is_complete = (log.exists() and log.stat().st_size > 0) or path.stat().st_size >= n_pages * page_size
-    connection.execute("COMMIT")
-    if not is_complete:
-        raise damaged(path, f"it should have {n_pages * page_size:,} bytes and has {path.stat().st_size:,}")
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[sqlite3.Connection]:
-    """Make a gallery under a temporary name and, if no error occurs, move it into place; an existing file is left alone."""
-    check_free(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with explained(path, 0.0), closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
-            yield connection
-        _sync(unfinished)
-        _move(unfinished, path)
-        _sync(path.parent)
-    finally:
-        for ending in ("", *COMPANIONS):
-            unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)
-
-
-def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty gallery."""
-    for pragma in (f"application_id={APPLICATION_ID}", f"user_version={VERSION}", "journal_mode=WAL", "secure_delete=ON"):
-        connection.execute(f"PRAGMA {pragma}").fetchone()
-    connection.executescript(f"BEGIN;{TABLES}COMMIT;")
-
-
-def check_free(path: Path) -> None:
-    """Raise if a file exists, or what SQLite would take for its unfinished transactions."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}; make it first.")
-    for ending in ("", *COMPANIONS):
-        file = path.with_name(path.name + ending)
-        if file.exists():
-            raise FileExistsError(f"{file} exists; choose another name, or remove it first.")
-
-
-def _move(unfinished: Path, path: Path) -> None:
-    """Move a file to a name that must not exist."""
-    try:
-        os.link(unfinished, path)  # unlike a move, it fails if the file has appeared meanwhile
-    except FileExistsError:
-        raise
-    except OSError:  # this disk has no links
-        check_free(path)
-        os.rename(unfinished, path)
-
-
-def _sync(path: Path) -> None:
-    """Wait until the disk has a file, or the entries of a folder."""
-    if os.name != "posix" and path.is_dir():
-        return
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def copy_tables(source: Connection, target: Connection) -> None:
+    """Copy the content of all tables to those of a gallery that has none."""
+    for table, columns in COLUMNS.items():
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        insert = f"INSERT INTO {table} ({names}) VALUES ({marks})"
+        if table in LARGE:
+            for key in source.execute(f"SELECT number FROM {table} ORDER BY number").fetchall():
+                row = source.execute(f"SELECT {names} FROM {table} WHERE number = ?", key).fetchone()
+                target.execute(insert, row)
+            continue
+        order = "number" if table in ("identity", "audit") else columns[0]
+        target.executemany(insert, source.execute(f"SELECT {names} FROM {table} ORDER BY {order}"))

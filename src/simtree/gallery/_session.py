@@ -1,17 +1,15 @@
-"""An open gallery of one process: its file, what is known of it, and transactions that begin with its present state."""
+"""An open gallery of one process: its store, what is known of it, and transactions that begin with its present state."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from simtree.gallery import _identities as identities
 from simtree.gallery._audit import add_entry
 from simtree.gallery._state import State, read_state
-from simtree.gallery._store import Store
+from simtree.gallery._store import Connection, Store
 
 T = TypeVar("T")
 
@@ -19,25 +17,21 @@ T = TypeVar("T")
 class Session:
     """An open gallery.
 
-    Each call looks at ``data_version``, which tells whether another process has written, and reads what is new.
+    Each call looks at the version of the store, which tells whether another process has written, and reads what is new.
 
     Parameters
     ----------
-    path : Path
-        The file.
-    readonly : bool
-        Whether writing is refused.
-    timeout : float
-        How long to wait for other processes, in seconds.
+    store : Store
+        Where the gallery is.
     """
 
-    def __init__(self, path: Path, *, readonly: bool, timeout: float) -> None:
-        self.store = Store(path, readonly=readonly, timeout=timeout)
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self._state: State | None = None
         self._version: int | None = None
 
     def close(self) -> None:
-        """Close the file, and forget what it held."""
+        """Close the store, and forget what it held."""
         self.store.close()
         self._state = None
 
@@ -47,13 +41,13 @@ class Session:
             return self._present(connection)
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+    def reading(self) -> Iterator[tuple[Connection, State]]:
         """Show one committed state, whose rows may be older."""
         with self.store.reading() as connection:
             yield connection, self._present(connection)
 
     @contextmanager
-    def searching(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+    def searching(self) -> Iterator[tuple[Connection, State]]:
         """Show one committed state with its rows, which remain after the transaction."""
         with self.store.reading() as connection:
             state = self._present(connection).with_rows(connection)
@@ -63,7 +57,7 @@ class Session:
             yield connection, state
 
     @contextmanager
-    def changing(self, prepare: Callable[[State], T]) -> Iterator[tuple[sqlite3.Connection, State, T]]:
+    def changing(self, prepare: Callable[[State], T]) -> Iterator[tuple[Connection, State, T]]:
         """Change the gallery inside the context, or leave it as it is if an error is raised.
 
         Parameters
@@ -74,7 +68,7 @@ class Session:
 
         Yields
         ------
-        connection : sqlite3.Connection
+        connection : Connection
             The connection.
         state : State
             The state before the change.
@@ -96,7 +90,7 @@ class Session:
             expected = state
 
     def forget_version(self) -> None:
-        """Look at the file again in the next call: our own changes do not change ``data_version``."""
+        """Look at the store again in the next call: our own changes need not change its version."""
         self._version = None
 
     def audit_search(self, state: State, action: str, ids: Any, n_samples: int) -> None:
@@ -106,9 +100,9 @@ class Session:
                 found = identities.find(connection, set(ids))
                 add_entry(connection, action, state.fingerprint, found.values(), n_samples)
 
-    def _present(self, connection: sqlite3.Connection) -> State:
+    def _present(self, connection: Connection) -> State:
         """Return the state that a transaction sees; to be called before it changes anything."""
-        version = self.store.data_version()
+        version = self.store.version()
         if self._state is None or version != self._version:
             self._state, self._version = read_state(connection, self._state), version
         return self._state

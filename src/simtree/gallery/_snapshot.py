@@ -6,7 +6,6 @@ another thread updates goes on with what it has.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from simtree.gallery import _identities as identities
 from simtree.gallery._blocks import Form, Numbers, block_numbers, read_owners, read_rows
+from simtree.gallery._store import Connection
 
 # Room for rows that will be enrolled, so that most updates need not copy all rows.
 SPARE_SHARE, SPARE_ROWS = 0.1, 256
@@ -95,7 +95,7 @@ class Snapshot:
         buffer = np.empty((0, form.n_prepared), dtype=form.prepared_dtype)
         return cls(buffer, nothing, nothing, nothing, np.empty(0, dtype=object), 0, frozenset(), Templates.of(buffer, nothing))
 
-    def updated(self, connection: sqlite3.Connection, form: Form) -> Snapshot:
+    def updated(self, connection: Connection, form: Form) -> Snapshot:
         """Return the present state of the gallery; only blocks that are new are read."""
         present = block_numbers(connection)
         if self.known == set(present):
@@ -131,7 +131,7 @@ class Snapshot:
         buffer[places] = self.buffer[: len(kept)][kept]
         return buffer
 
-    def _names(self, connection: sqlite3.Connection, numbers: Numbers) -> tuple[NDArray[np.object_], int]:
+    def _names(self, connection: Connection, numbers: Numbers) -> tuple[NDArray[np.object_], int]:
         """Return the ids of the identities with these numbers; only those of new ones are read."""
         added = list(identities.names_since(connection, self.last_number))
         known = np.append(self.templates.numbers, np.array([number for number, _ in added], dtype=np.int64))

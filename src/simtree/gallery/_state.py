@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, replace
 from typing import Any
 
 from simtree.evaluation._templates import Fusion
 from simtree.gallery import _identities as identities
-from simtree.gallery._blocks import DamagedContentError, Form, count_rows
+from simtree.gallery._blocks import Form, count_rows
+from simtree.gallery._errors import DamagedContentError
 from simtree.gallery._model import fingerprint, form_of, model_bytes, model_from_bytes
 from simtree.gallery._snapshot import Snapshot
-from simtree.gallery._store import get_setting, increase, put_setting
+from simtree.gallery._store import Connection, get_setting, get_settings, increase, put_setting
 from simtree.gallery._strangers import Size, Strangers
 from simtree.models import Similarity
 
@@ -40,7 +40,7 @@ class Settings:
     max_samples: int | None
     audits_searches: bool
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Write the settings into a new gallery."""
         named = {
             "fusion": self.fusion.name,
@@ -54,10 +54,10 @@ class Settings:
             put_setting(connection, name, value)
 
     @classmethod
-    def read(cls, connection: sqlite3.Connection) -> Settings:
+    def read(cls, connection: Connection) -> Settings:
         """Return the settings of a gallery."""
-        named: dict[str, Any] = dict(connection.execute("SELECT name, value FROM setting"))
         try:
+            named = get_settings(connection)
             return cls(
                 Fusion(named["fusion"], named["n_best"]),
                 named["dtype"],
@@ -102,7 +102,7 @@ class State:
     strangers: Strangers | None
     snapshot: Snapshot
 
-    def with_rows(self, connection: sqlite3.Connection) -> State:
+    def with_rows(self, connection: Connection) -> State:
         """Return the state with its rows; only new ones are read."""
         return replace(self, snapshot=self.snapshot.updated(connection, self.form))
 
@@ -134,7 +134,7 @@ class State:
         }
 
 
-def read_state(connection: sqlite3.Connection, known: State | None) -> State:
+def read_state(connection: Connection, known: State | None) -> State:
     """Return the state of a gallery; the model is read only if it is another than that of the known state."""
     version = int(get_setting(connection, "model_version"))
     size, strangers = read_size(connection), Strangers.read(connection)
@@ -149,13 +149,13 @@ def read_state(connection: sqlite3.Connection, known: State | None) -> State:
     return State(settings, model, mark, version, form, size, strangers, snapshot)
 
 
-def read_size(connection: sqlite3.Connection) -> Size:
+def read_size(connection: Connection) -> Size:
     """Return how large a gallery is."""
     counters = (int(get_setting(connection, name) or 0) for name in ("n_identities_added", "n_samples_added"))
     return Size(identities.count_identities(connection), count_rows(connection), *counters)
 
 
-def write_model(connection: sqlite3.Connection, model: Similarity) -> str:
+def write_model(connection: Connection, model: Similarity) -> str:
     """Write a model into a gallery, instead of an earlier one; return its fingerprint."""
     mark = fingerprint(model)
     connection.execute("DELETE FROM model")

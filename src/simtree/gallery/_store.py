@@ -1,184 +1,208 @@
-"""The file of a gallery: transactions, settings and the model.
+"""What a store of galleries must do: one small interface, which SQLite and PostgreSQL implement.
 
 A reading call sees one committed state and holds no transaction when it returns. A writing call commits everything or nothing,
-and returns when the disk has it.
+and returns when the disk has it. Statements are those of SQL that all stores understand, with a question mark for each value:
+values are always bound, never written into statements.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from simtree.gallery._blocks import DamagedContentError
-from simtree.gallery._errors import damaged, explained
-from simtree.gallery._schema import connect
+from simtree.gallery._errors import DamagedContentError, GalleryError, damaged
 from simtree.io._fields import ModelFileError
 
-# Pause between two attempts to empty the log of a file that others are reading.
-PAUSE = 0.02
+
+class Rows(Protocol):
+    """What a statement returns."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-class Store:
-    """An open gallery file.
+class Connection(Protocol):
+    """What gallery code sees of a store inside a transaction."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Rows:
+        """Run a statement with a value for each question mark."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Run a statement for each of several rows of values."""
+
+
+class Store(ABC):
+    """An open gallery, wherever it is.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    name : str
+        What messages call it.
     readonly : bool
         Whether writing is refused.
     timeout : float
         How long to wait for other processes, in seconds.
-
-    Attributes
-    ----------
-    connection : sqlite3.Connection
-        To be used inside `reading` and `writing` only.
     """
 
-    def __init__(self, path: Path, *, readonly: bool, timeout: float) -> None:
-        self.path, self.readonly, self.timeout = path, readonly, timeout
-        self._connection: sqlite3.Connection | None = connect(path, readonly=readonly, timeout=timeout)
+    #: What `Gallery.to_dict` calls this kind of store.
+    kind: ClassVar[str]
+    #: Errors of the database, which are translated.
+    errors: ClassVar[type[Exception]]
+
+    def __init__(self, name: str, *, readonly: bool, timeout: float) -> None:
+        self.name, self.readonly, self.timeout = name, readonly, timeout
+        self.is_closed = False
         self._process = os.getpid()
         self._lock = RLock()
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The connection, if the file is open and was opened by this process."""
-        if self._connection is None:
-            raise ValueError(f"{self.path} is closed; open it again with Gallery.open.")
-        if self._process != os.getpid():
-            raise ValueError(f"{self.path} was opened by another process, from which this one was forked; open it again here.")
-        return self._connection
+    # What a store must do; all of it is called by one thread at a time.
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the file is closed."""
-        return self._connection is None
+    @abstractmethod
+    def _begin(self, *, writes: bool) -> Connection:
+        """Begin a transaction that sees one committed state; no other process writes while one that writes is open."""
+
+    @abstractmethod
+    def _commit(self, *, writes: bool) -> None:
+        """End the transaction; when this returns, the disk has what was written."""
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """Undo the transaction, if there is one."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Leave the database."""
+
+    @abstractmethod
+    def _translated(self, error: Exception) -> Exception:
+        """Return an error of the database as an exception of Python, in one sentence."""
+
+    @abstractmethod
+    def _rewrite(self, timeout: float) -> None:
+        """Write all tables anew without what was deleted; raise `not_yet_erased` if others prevent it for too long."""
+
+    @abstractmethod
+    def version(self) -> int:
+        """Return a number that changes when another connection has committed; in a transaction, that of its state.
+
+        Raise `upgraded_meanwhile` if the tables have changed.
+        """
+
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """Return the size of the gallery on disk; to be called outside a transaction."""
+
+    # What all stores do alike.
 
     def close(self) -> None:
-        """Close the file; nothing happens if it is closed already."""
+        """Close the store; nothing happens if it is closed already."""
         with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+            if not self.is_closed and self._process == os.getpid():
+                self._close()
+            self.is_closed = True
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Show one committed state inside the context, whatever others write meanwhile."""
-        with self._transaction("BEGIN") as connection:
+        with self._transaction(writes=False) as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Connection]:
         """Write everything inside the context, or nothing if it raises; no other process writes meanwhile."""
         self.check_writable()
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+        with self._transaction(writes=True) as connection:
             yield connection
 
+    def rewrite(self, timeout: float) -> None:
+        """Write all tables anew without what was deleted; raise if others prevent it for too long."""
+        with self.alone():
+            self._rewrite(timeout)
+
     def check_writable(self, reason: str = "this changes it") -> None:
-        """Raise if the file was opened for reading only."""
+        """Raise if the gallery was opened for reading only."""
         if self.readonly:
-            raise PermissionError(f"{self.path} was opened with readonly=True, and {reason}; open it without.")
+            raise PermissionError(f"{self.name} was opened with readonly=True, and {reason}; open it without.")
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def alone(self) -> Iterator[None]:
+        """Keep other threads of this process away, and translate errors."""
         with self._lock, self._explained():
-            connection = self.connection
-            connection.execute(begin)
+            if self.is_closed:
+                raise ValueError(f"{self.name} is closed; open it again with Gallery.open.")
+            if self._process != os.getpid():
+                raise ValueError(
+                    f"{self.name} was opened by another process, from which this one was forked; open it again here."
+                )
+            yield
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        with self.alone():
             try:
-                yield connection
-                connection.execute("COMMIT")
+                yield self._begin(writes=writes)
+                self._commit(writes=writes)
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                self._rollback()
                 raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
-            with explained(self.path, self.timeout):
-                yield
+            yield
+        except self.errors as error:
+            raise self._translated(error) from error
         except DamagedContentError as error:
-            raise damaged(self.path, str(error)) from error
+            raise damaged(self.name, str(error)) from error
         except ModelFileError as error:
-            raise damaged(self.path, f"its model cannot be read ({error})") from error
-
-    def data_version(self) -> int:
-        """Return a number that changes when another connection has committed; in a transaction, that of its state."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
-
-    def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy the file to another database."""
-        with self._lock, self._explained():
-            self.connection.backup(target)
-
-    def rewrite(self, timeout: float) -> None:
-        """Write the whole file anew without what was deleted, and empty the log; raise if others prevent it for too long."""
-        deadline = time.monotonic() + timeout
-        with self._lock, explained(self.path, self.timeout), self._impatient() as connection:
-            self._until(deadline, lambda: connection.execute("VACUUM"))
-            self._until(deadline, lambda: _truncate_log(connection))
-
-    def _until(self, deadline: float, work: Callable[[], object]) -> None:
-        """Repeat some work until other processes let it succeed."""
-        while True:
-            try:
-                work()
-                return
-            except sqlite3.OperationalError as error:
-                if (error.sqlite_errorcode & 0xFF) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                    raise
-                if time.monotonic() >= deadline:
-                    raise not_yet_erased(self.path) from error
-                time.sleep(PAUSE)
-
-    @contextmanager
-    def _impatient(self) -> Iterator[sqlite3.Connection]:
-        """Do not wait for locks inside the context, so that a deadline can be kept."""
-        connection = self.connection
-        connection.execute("PRAGMA busy_timeout=0")
-        try:
-            yield connection
-        finally:
-            connection.execute(f"PRAGMA busy_timeout={round(1000 * self.timeout)}")
+            raise damaged(self.name, f"its model cannot be read ({error})") from error
 
 
-def not_yet_erased(path: Path) -> TimeoutError:
-    """Return the error that others have prevented a file from being rewritten."""
+def not_yet_erased(name: str) -> TimeoutError:
+    """Return the error that others have prevented a gallery from being rewritten."""
     return TimeoutError(
-        f"not yet erased: what was removed may still be in {path} and its log, because another process is reading or writing; "
-        "compact it again, or with a larger timeout."
+        f"not yet erased: what was removed may still be in {name}, because another process is reading or writing; compact it "
+        "again, or with a larger timeout."
     )
 
 
-def _truncate_log(connection: sqlite3.Connection) -> None:
-    """Copy the log into the file and cut it to zero bytes."""
-    is_busy, n_frames, n_copied = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy or n_frames != n_copied:
-        error = sqlite3.OperationalError("the log is in use")
-        error.sqlite_errorcode = sqlite3.SQLITE_BUSY
-        raise error
+def upgraded_meanwhile(name: str) -> GalleryError:
+    """Return the error that the tables of an open gallery have changed."""
+    return GalleryError(
+        f"{name} was upgraded by another program while it was open; open it again with a simtree that can read it."
+    )
 
 
-def get_setting(connection: sqlite3.Connection, name: str) -> Any:
+def get_setting(connection: Connection, name: str) -> Any:
     """Return a setting; None if it is not there."""
     row = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
+    return None if row is None else json.loads(row[0])
 
 
-def put_setting(connection: sqlite3.Connection, name: str, value: Any) -> None:
-    """Write a setting."""
-    connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+def get_settings(connection: Connection) -> dict[str, Any]:
+    """Return all settings by name."""
+    return {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM setting")}
 
 
-def increase(connection: sqlite3.Connection, name: str, n: int) -> int:
+def put_setting(connection: Connection, name: str, value: Any) -> None:
+    """Write a setting, which must be a value of JSON."""
+    connection.execute(
+        "INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, json.dumps(value)),
+    )
+
+
+def increase(connection: Connection, name: str, n: int) -> int:
     """Increase a counter; return its value before."""
     before = int(get_setting(connection, name) or 0)
     put_setting(connection, name, before + n)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from simtree._utils.validation import check_real
+from simtree.gallery._store import Connection
 from simtree.metrics import FloatArray
 
 # Number of identities per search whose scores are kept, to tell how many false matches are expected.
@@ -154,7 +154,7 @@ class Strangers:
             f"there are {n:,}; calibrate with more people{possible}."
         )
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Write the results into a gallery, instead of earlier ones."""
         connection.execute("DELETE FROM strangers")
         content = json.dumps({"max_fpir": self.max_fpir, "confidence": self.confidence, "size": vars(self.size)})
@@ -162,7 +162,7 @@ class Strangers:
         connection.execute("INSERT INTO strangers VALUES (?, ?, ?, ?)", (content, *arrays))
 
     @classmethod
-    def read(cls, connection: sqlite3.Connection) -> Self | None:
+    def read(cls, connection: Connection) -> Self | None:
         """Return the results in a gallery, if there are any."""
         row = connection.execute("SELECT content, maxima, scores, weights FROM strangers").fetchone()
         if row is None:
