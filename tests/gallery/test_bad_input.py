@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -18,6 +19,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import simtree
+from gallery_stores import content, is_idle, query, tamper
 from simtree import Gallery
 from simtree.gallery import GalleryError
 from tiny_models import fitted, people, probes
@@ -27,7 +29,16 @@ NAN = np.full((1, 3), np.nan)
 
 
 @pytest.fixture
-def gallery(tmp_path):
+def gallery(place):
+    with Gallery.create(place(), fitted("gaussian")) as made:
+        made.enroll(Y, X, metadata={"site": ["A"] * 20})
+    with Gallery.open(place(), timeout=0.05) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A gallery in a file, for what only files can suffer."""
     with Gallery.create(tmp_path / "people.gallery", fitted("gaussian"), timeout=0.05) as made:
         made.enroll(Y, X, metadata={"site": ["A"] * 20})
         yield made
@@ -36,16 +47,15 @@ def gallery(tmp_path):
 @contextlib.contextmanager
 def unchanged(gallery):
     """Check that the whole content of the database is the same at the end."""
-    before = list(gallery._session.store.connection.iterdump())
+    before = content(gallery)
     yield
-    assert list(gallery._session.store.connection.iterdump()) == before
-    assert not gallery._session.store.connection.in_transaction
+    assert content(gallery) == before
+    assert is_idle(gallery)
     assert gallery.identify(X[:1], k=1).id[0] == "0"
 
 
 def enroll(**given):
-    arguments = {"ids": ["x"], "X": X[:1], **given}
-    return lambda gallery: gallery.enroll(arguments.pop("ids"), arguments.pop("X"), **arguments)
+    return lambda gallery: gallery.enroll(**{"ids": ["x"], "X": X[:1], **given})
 
 
 MISTAKES = {
@@ -97,7 +107,7 @@ MISTAKES = {
         "the model is for samples with 2 features, and those of the gallery have 3",
     ),
     "audit": (lambda g: g.audit("nobody"), ValueError, "the id 'nobody' is not enrolled"),
-    "backup": (lambda g: g.backup(g.path.parent / "no" / "b"), FileNotFoundError, "there is no folder .*no; make it first"),
+    "backup": (lambda g: g.backup(Path("no") / "b"), FileNotFoundError, "there is no folder .*no; make it first"),
 }
 
 
@@ -110,16 +120,16 @@ def test_a_mistake_gets_one_sentence(name, gallery):
         assert "\n" not in str(caught.value).strip() or "unfitted" in name
 
 
-def test_float32_cannot_hold_everything(tmp_path):
-    with Gallery.create(tmp_path / "g", fitted("tree"), dtype="float32") as gallery:
+def test_float32_cannot_hold_everything(place):
+    with Gallery.create(place(), fitted("tree"), dtype="float32") as gallery:
         with pytest.raises(ValueError, match=r"X has a value in column 1 that float32 cannot hold; .* dtype='float64'"):
             gallery.enroll(["x"], [[0.0, 1e200, 0.0]])
         assert len(gallery) == 0
 
 
-def test_an_empty_gallery_has_no_answer(tmp_path):
-    with Gallery.create(tmp_path / "g", fitted("tree")) as gallery:
-        with pytest.raises(ValueError, match="g is empty; enrol somebody first"):
+def test_an_empty_gallery_has_no_answer(place):
+    with Gallery.create(place(), fitted("tree")) as gallery:
+        with pytest.raises(ValueError, match=f"{re.escape(str(place()))} is empty; enrol somebody first"):
             gallery.identify(probes())
         assert gallery.ids() == []
         gallery.compact()
@@ -134,25 +144,32 @@ def test_an_empty_gallery_has_no_answer(tmp_path):
         ({"n_best": 0}, "n_best=0 is out of range"),
     ],
 )
-def test_parameters_of_a_new_gallery(tmp_path, options, said):
+def test_parameters_of_a_new_gallery(place, tmp_path, options, said):
     with pytest.raises(ValueError, match=said):
-        Gallery.create(tmp_path / "g", fitted("tree"), **options)
+        Gallery.create(place(), fitted("tree"), **options)
+    with pytest.raises(FileNotFoundError, match="there is no gallery"):
+        Gallery.open(place())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_gallery_does_not_replace_a_file(gallery, tmp_path):
-    with unchanged(gallery), pytest.raises(FileExistsError, match=r"people\.gallery exists; choose another name"):
-        Gallery.create(gallery.path, fitted("tree"))
+def test_a_new_gallery_does_not_replace_another(gallery, place):
+    with unchanged(gallery), pytest.raises(FileExistsError, match=r"exists; choose another (name|schema)"):
+        Gallery.create(place(), fitted("tree"))
+    splitter = simtree.ClassifierSplitter(LogisticRegression())
+    tree = simtree.SimilarityTree(max_depth=2, splitter=splitter, n_pairs=200).fit(X, Y)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        Gallery.create(place("other"), tree)
+    with pytest.raises(FileNotFoundError, match="there is no gallery"):
+        Gallery.open(place("other"))
+
+
+def test_a_new_gallery_does_not_use_files_that_are_left_over(tmp_path):
     (tmp_path / "other-wal").write_bytes(b"left over")
     with pytest.raises(FileExistsError, match=r"other-wal exists"):
         Gallery.create(tmp_path / "other", fitted("tree"))
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         Gallery.create(tmp_path / "no" / "g", fitted("tree"))
-    splitter = simtree.ClassifierSplitter(LogisticRegression())
-    tree = simtree.SimilarityTree(max_depth=2, splitter=splitter, n_pairs=200).fit(X, Y)
-    with pytest.raises(TypeError, match="cannot be saved"):
-        Gallery.create(tmp_path / "g", tree)
-    assert not [file for file in tmp_path.iterdir() if "g" in file.name and "people" not in file.name]
+    assert [left.name for left in tmp_path.iterdir()] == ["other-wal"]
 
 
 def test_files_that_are_no_galleries(tmp_path):
@@ -160,11 +177,11 @@ def test_files_that_are_no_galleries(tmp_path):
         Gallery.open(tmp_path / "missing")
     with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
         Gallery.open(tmp_path)
-    for name, content in {"text": b"name,value\n" * 1000, "empty": b"", "short": b"SQLite format 3\0"}.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(GalleryError, match=f"{name} is not a gallery of simtree; give another file"):
+    for name, written in {"text": b"name,value\n" * 1000, "empty": b"", "short": b"SQLite format 3\0"}.items():
+        (tmp_path / name).write_bytes(written)
+        with pytest.raises(GalleryError, match=f"{name} is not a gallery of simtree; give another one"):
             Gallery.open(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == content
+        assert (tmp_path / name).read_bytes() == written
     with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE setting (name, value)")
     with pytest.raises(GalleryError, match=r"other\.db is not a gallery of simtree"):
@@ -174,13 +191,25 @@ def test_files_that_are_no_galleries(tmp_path):
         Gallery.open(tmp_path / "m.simtree")
 
 
-def test_a_newer_gallery_is_refused(gallery):
-    gallery._session.store.connection.execute("PRAGMA user_version=2")
-    with pytest.raises(GalleryError, match=r"written by a newer simtree \(schema version 2; this one reads up to 1\): upgrade"):
-        Gallery.open(gallery.path)
-    gallery._session.store.connection.execute("PRAGMA user_version=0")
-    with pytest.raises(GalleryError, match="is damaged: its schema version is 0; restore a backup"):
-        Gallery.open(gallery.path)
+def test_galleries_of_other_versions_are_refused(gallery, place):
+    for version, said in [
+        (3, r"written by a newer simtree \(schema version 3; this one reads up to 2\): upgrade simtree"),
+        (0, "is damaged: its schema version is 0; restore a backup"),
+    ]:
+        set_version(gallery, version)
+        with pytest.raises(GalleryError, match=said):
+            Gallery.open(place())
+        with pytest.raises(GalleryError, match="was upgraded by another program while it was open; open it again"):
+            gallery.ids()
+        with pytest.raises(GalleryError, match=said):
+            Gallery.upgrade(place())
+
+
+def set_version(gallery, version):
+    if gallery._session.store.kind == "sqlite":
+        gallery._session.store.connection.execute(f"PRAGMA user_version={version}")
+    else:
+        tamper(gallery, "UPDATE gallery SET schema_version = ?", version)
 
 
 @pytest.mark.parametrize("share", [0.0005, 0.1, 0.5, 0.9, 0.999])
@@ -199,53 +228,49 @@ def use(path):
         gallery.identify(probes()[:1])
 
 
-def test_a_damaged_block_is_noticed(gallery):
-    store = gallery._session.store
-    (content,) = store.connection.execute("SELECT prepared FROM block").fetchone()
-    store.connection.execute("UPDATE block SET prepared = ?", (content[:-1] + bytes([content[-1] ^ 1]),))
+def test_a_damaged_block_is_noticed(gallery, place):
+    ((*others, prepared),) = query(gallery, "SELECT owners, samples, times, prepared FROM block")
+    damaged = prepared[:-1] + bytes([prepared[-1] ^ 1])
+    tamper(gallery, "UPDATE block SET prepared = ?", damaged)
     with (
-        Gallery.open(gallery.path) as other,
+        Gallery.open(place()) as other,
         pytest.raises(GalleryError, match="is damaged: the checksum of block 1 does not match; restore a backup"),
     ):
         other.identify(probes()[:1])
-    store.connection.execute("UPDATE block SET n_rows = n_rows + 1, checksum = ?", (zlib.crc32(_parts_of(store)),))
+    tamper(gallery, "UPDATE block SET n_rows = n_rows + 1, checksum = ?", zlib.crc32(b"".join([*others, damaged])))
     with (
-        Gallery.open(gallery.path) as other,
+        Gallery.open(place()) as other,
         pytest.raises(GalleryError, match="is damaged: block 1 does not have the length of its 21 rows"),
     ):
         other.identify(probes()[:1])
-    (content,) = store.connection.execute("SELECT content FROM model").fetchone()
-    store.connection.execute("UPDATE model SET content = ?", (content[:-1],))
+    ((model,),) = query(gallery, "SELECT content FROM model")
+    tamper(gallery, "UPDATE model SET content = ?", model[:-1])
     with pytest.raises(GalleryError, match="is damaged: its model cannot be read"):
-        Gallery.open(gallery.path)
+        Gallery.open(place())
 
 
-def _parts_of(store):
-    return b"".join(store.connection.execute("SELECT owners, samples, times, prepared FROM block").fetchone())
-
-
-def test_damaged_settings_are_noticed(gallery):
-    gallery._session.store.connection.execute("DELETE FROM setting WHERE name = 'fusion'")
+def test_damaged_settings_are_noticed(gallery, place):
+    tamper(gallery, "DELETE FROM setting WHERE name = 'fusion'")
     with pytest.raises(GalleryError, match=r"is damaged: its settings cannot be read \('fusion'\); restore a backup"):
-        Gallery.open(gallery.path)
+        Gallery.open(place())
 
 
-def test_a_locked_gallery_can_be_read_and_says_that_it_is_locked(gallery):
-    with contextlib.closing(sqlite3.connect(gallery.path, isolation_level=None)) as other, unchanged(gallery):
-        other.execute("BEGIN IMMEDIATE")
-        for change in (
-            lambda: gallery.enroll(["x"], X[:1]),
-            lambda: gallery.remove("0"),
-            lambda: gallery.re_enroll(fitted("tree")),
-        ):
-            with pytest.raises(TimeoutError, match=r"is locked by another process, .* after timeout=0.05 seconds; try again"):
-                change()
-        assert gallery.identify(X[:1], k=1).id[0] == "0"
-        other.execute("ROLLBACK")
+def test_a_locked_gallery_can_be_read_and_says_that_it_is_locked(gallery, place):
+    with Gallery.open(place()) as other, unchanged(gallery):
+        with other._session.store.writing():
+            for change in (
+                lambda: gallery.enroll(["x"], X[:1]),
+                lambda: gallery.remove("0"),
+                lambda: gallery.re_enroll(fitted("tree")),
+            ):
+                with pytest.raises(TimeoutError, match=r"is locked by another process, .* timeout=0.05 seconds; try again"):
+                    change()
+            assert gallery.identify(X[:1], k=1).id[0] == "0"
+        gallery.identify(X[:1])
 
 
-def test_a_gallery_for_reading_is_not_changed(gallery):
-    with Gallery.open(gallery.path, readonly=True) as reader, unchanged(gallery):
+def test_a_gallery_for_reading_is_not_changed(gallery, place, tmp_path):
+    with Gallery.open(place(), readonly=True) as reader, unchanged(gallery):
         for change in (
             lambda: reader.enroll(["x"], X[:1]),
             lambda: reader.remove("0"),
@@ -255,13 +280,13 @@ def test_a_gallery_for_reading_is_not_changed(gallery):
         ):
             with pytest.raises(PermissionError, match="was opened with readonly=True, and this changes it; open it without"):
                 change()
-        reader.backup(gallery.path.with_name("copy"))  # makes another file
+        reader.backup(tmp_path / "copy")  # makes another file
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no users as Unix has")
-def test_a_disk_that_cannot_be_written_to(gallery):
+def test_a_disk_that_cannot_be_written_to(file):
     folder = Path(tempfile.mkdtemp())
-    gallery.backup(folder / "people.gallery")
+    file.backup(folder / "people.gallery")
     (folder / "people.gallery").chmod(0o444)
     folder.chmod(0o555)
     is_root = os.geteuid() == 0
@@ -284,17 +309,30 @@ def test_a_disk_that_cannot_be_written_to(gallery):
         shutil.rmtree(folder)
 
 
+@contextlib.contextmanager
+def full_disk(gallery):
+    """No space for more, inside the context: in SQLite for more pages, in PostgreSQL as a trigger says it."""
+    store = gallery._session.store
+    if store.kind == "sqlite":
+        (n_pages,) = store.connection.execute("PRAGMA page_count").fetchone()
+        store.connection.execute(f"PRAGMA max_page_count={n_pages}")
+        yield
+        store.connection.execute("PRAGMA max_page_count=1073741823")
+        return
+    raised = "BEGIN RAISE ''could not extend file'' USING ERRCODE = ''disk_full''; END"
+    tamper(gallery, f"CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS '{raised}'")
+    tamper(gallery, "CREATE TRIGGER no_space BEFORE INSERT ON block FOR EACH ROW EXECUTE FUNCTION no_space()")
+    yield
+    tamper(gallery, "DROP FUNCTION no_space CASCADE")
+
+
 def test_a_full_disk_leaves_the_gallery_as_it_was(gallery):
-    connection = gallery._session.store.connection
-    (n_pages,) = connection.execute("PRAGMA page_count").fetchone()
     many = np.random.default_rng(0).normal(size=(5000, 3))
-    with unchanged(gallery):
-        connection.execute(f"PRAGMA max_page_count={n_pages}")
+    with unchanged(gallery), full_disk(gallery):
         for change in (lambda: gallery.enroll(np.arange(5000) + 100, many), lambda: gallery.re_enroll(fitted("forest"))):
-            with pytest.raises(OSError, match=r"people\.gallery cannot be written: no space left on the disk; free") as caught:
+            with pytest.raises(OSError, match=r"cannot be written: no space left on the disk; free") as caught:
                 change()
             assert caught.value.errno == errno.ENOSPC
-        connection.execute("PRAGMA max_page_count=1073741823")
     gallery.enroll(np.arange(5000) + 100, many)
     assert len(gallery) == 5010
 
@@ -318,7 +356,7 @@ def test_an_interrupted_enrolment_enrols_nothing(gallery, monkeypatch):
 def test_a_closed_gallery_says_so(gallery):
     gallery.close()
     for call in (gallery.ids, lambda: gallery.identify(X[:1]), lambda: gallery.enroll(["x"], X[:1]), lambda: len(gallery)):
-        with pytest.raises(ValueError, match=r"people\.gallery is closed; open it again with Gallery\.open"):
+        with pytest.raises(ValueError, match=r"is closed; open it again with Gallery\.open"):
             call()
 
 

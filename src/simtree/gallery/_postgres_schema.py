@@ -69,6 +69,8 @@ MARK = "INSERT INTO gallery (schema_version, n_changes) VALUES (?, 0)"
 #: Tables from which rows are deleted.
 ERASABLE = ("setting", "model", "identity", "metadata", "block", "vectors", "strangers")
 
+# Seconds to wait for a connection, if no longer time is given: unlike a lock, a slow server is no reason to give up soon.
+CONNECT_TIMEOUT = 30
 # Rows that one statement inserts; at most 65,535 values can be bound.
 ROWS_AT_A_TIME = 1000
 VALUES = re.compile(r"VALUES (\(\?(?:, \?)*\))")
@@ -107,7 +109,7 @@ def _numbered(statement: str) -> sql.SQL:
 
 def connect(address: PostgresAddress, timeout: float) -> psycopg.Connection[Any]:
     """Return a connection whose transactions are begun and ended explicitly."""
-    defaults: dict[str, Any] = {"connect_timeout": max(2, round(timeout)), "application_name": "simtree"}
+    defaults: dict[str, Any] = {"connect_timeout": max(CONNECT_TIMEOUT, round(timeout)), "application_name": "simtree"}
     given: dict[str, Any] = {**defaults, **address.parameters, "client_encoding": "utf8"}
     return psycopg.connect(**given, autocommit=True, prepare_threshold=None)
 
