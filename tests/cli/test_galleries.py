@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import gallery_files
 import simtree
 from simtree import Gallery
 from simtree.cli._app import app
@@ -59,8 +62,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def gallery(folder, tmp_path):
-    path = tmp_path / "people.gallery"
+def gallery(folder, place):
+    path = place()
     run(
         "enroll",
         path,
@@ -132,8 +135,8 @@ def test_unknown_people_have_no_candidates(folder, gallery):
     assert "calibrated for FPIR <= 0.05 with 60 people" in run("gallery", "show", gallery).stdout
 
 
-def test_enrolment_is_all_or_nothing(folder, tmp_path):
-    path = tmp_path / "new.gallery"
+def test_enrolment_is_all_or_nothing(folder, tmp_path, place):
+    path = place("new")
     done = run("enroll", path, folder / "known.csv", *LABEL, code=1)
     assert f"there is no gallery {path}; give --model MODEL to make it" in done.stderr
     bad = pd.read_csv(folder / "known.csv", dtype={"person": str})
@@ -142,14 +145,16 @@ def test_enrolment_is_all_or_nothing(folder, tmp_path):
     done = run("enroll", path, tmp_path / "bad.csv", *LABEL, "--model", folder / "m.simtree", code=1)
     assert "bad.csv: column 'press', row 7 (line 9) is empty" in done.stderr
     assert not list(tmp_path.glob("*gallery*"))
+    with pytest.raises(FileNotFoundError):
+        Gallery.open(path)
     run("enroll", path, folder / "known.csv", *LABEL, "--model", folder / "m.simtree")
     run("enroll", path, tmp_path / "bad.csv", *LABEL, code=1)
     with Gallery.open(path) as gallery:
         assert len(gallery) == 20
 
 
-def test_more_samples_come_later_and_the_oldest_go(folder, tmp_path):
-    path = tmp_path / "g"
+def test_more_samples_come_later_and_the_oldest_go(folder, place):
+    path = place("g")
     options = ["--model", folder / "m.simtree", "--max-samples", 2, "--fusion", "mean", "--float32", "--no-vectors"]
     run("enroll", path, folder / "known.csv", *LABEL, *options, "--time", "day")
     done = json.loads(run("enroll", path, folder / "new.csv", *LABEL, "--time", "day", "--json").stdout)
@@ -183,19 +188,21 @@ def test_removed_people_are_erased_on_request(folder, gallery):
         f"Not yet erased: run simtree gallery compact {gallery}\n"
     )
     assert "4 samples; run `simtree gallery compact`" in run("gallery", "show", gallery).stdout
-    assert "Nothing of what was removed is left in it" in run("gallery", "compact", gallery).stdout
+    done = run("gallery", "compact", gallery).stdout
+    assert "Nothing of what was removed is left in it" in done
+    assert ("the server's write-ahead log and backups are not touched" in done) == ("postgresql" in str(gallery))
     assert json.loads(run("remove", gallery, "0003", "--compact", "--json").stdout)["erased"]
     assert "the id '9999' is not enrolled" in run("remove", gallery, "9999", code=1).stderr
 
 
-def test_another_model_takes_over(folder, gallery):
+def test_another_model_takes_over(folder, gallery, tmp_path):
     done = run("gallery", "re-enroll", gallery, folder / "other.simtree")
     assert "for 40 samples. Calibrate it again before you use --max-fpir." in done.stdout
     assert (table(run("identify", gallery, folder / "known.csv", "-k", 1))["score"] == 0.0).all()
     model = simtree.load(folder / "other.simtree").set_threshold(-0.5)
-    model.save(gallery.with_name("t.simtree"))
-    assert "the same scores as before" in run("gallery", "re-enroll", gallery, gallery.with_name("t.simtree")).stdout
-    assert json.loads(run("gallery", "re-enroll", gallery, gallery.with_name("t.simtree"), "--json").stdout)["same_scores"]
+    model.save(tmp_path / "t.simtree")
+    assert "the same scores as before" in run("gallery", "re-enroll", gallery, tmp_path / "t.simtree").stdout
+    assert json.loads(run("gallery", "re-enroll", gallery, tmp_path / "t.simtree", "--json").stdout)["same_scores"]
 
 
 def test_backup_and_audit(folder, gallery, tmp_path):
@@ -209,11 +216,11 @@ def test_backup_and_audit(folder, gallery, tmp_path):
     assert [entry["action"] for entry in entries] == ["enroll"]
 
 
-def test_searches_are_audited_if_asked_for(folder, tmp_path):
-    run("enroll", tmp_path / "g", folder / "known.csv", *LABEL, "--model", folder / "m.simtree", "--audit-searches")
-    run("identify", tmp_path / "g", folder / "new.csv")
-    run("verify", tmp_path / "g", folder / "new.csv", *LABEL)
-    assert table(run("gallery", "audit", tmp_path / "g"))["action"].tolist()[-2:] == ["identify", "verify"]
+def test_searches_are_audited_if_asked_for(folder, place):
+    run("enroll", place("g"), folder / "known.csv", *LABEL, "--model", folder / "m.simtree", "--audit-searches")
+    run("identify", place("g"), folder / "new.csv")
+    run("verify", place("g"), folder / "new.csv", *LABEL)
+    assert table(run("gallery", "audit", place("g")))["action"].tolist()[-2:] == ["identify", "verify"]
 
 
 @pytest.mark.parametrize("end", ["csv", "parquet"])
@@ -231,8 +238,62 @@ def test_tables_without_rows(folder, gallery, tmp_path, end):
         assert run(*command, code=1).stderr == f"Error: empty.{end} has no rows; give at least one.\n"
 
 
-def test_files_that_are_no_galleries(folder, gallery):
-    assert "did you mean people.gallery?" in run("gallery", "show", gallery.with_name("poeple.gallery"), code=1).stderr
+def test_files_that_are_no_galleries(folder, tmp_path):
+    (tmp_path / "people.gallery").touch()
+    assert "did you mean people.gallery?" in run("gallery", "show", tmp_path / "poeple.gallery", code=1).stderr
     done = run("identify", folder / "new.csv", folder / "new.csv", code=1)
-    assert "new.csv is not a gallery of simtree; give another file." in done.stderr
+    assert "new.csv is not a gallery of simtree; give another one." in done.stderr
+
+
+def test_columns_that_are_missing(gallery):
     assert "has no column 'hold', which the model names" in run("identify", gallery, "-", code=1, input="a,b\n1,2\n").stderr
+
+
+def test_an_older_gallery_is_upgraded_after_a_backup(tmp_path):
+    path = shutil.copy(Path(gallery_files.FOLDER, "version_1.gallery"), tmp_path / "old.gallery")
+    assert "simtree gallery upgrade" in run("gallery", "show", path, code=1).stderr
+    done = run("gallery", "upgrade", path)
+    assert done.stdout == f"Upgraded: {path}. As it was before: {path}.version_1\n"
+    assert json.loads(run("gallery", "show", path, "--json").stdout)["schema_version"] == 2
+    assert "has the present version; nothing was done" in run("gallery", "upgrade", path).stdout
+    result = json.loads(run("gallery", "upgrade", f"{path}.version_1", "--backup", tmp_path / "b", "--json").stdout)
+    assert result == {"gallery": f"{path}.version_1", "upgraded": True, "backup": str(tmp_path / "b")}
+
+
+def test_a_gallery_moves_to_postgresql(folder, postgres_server, tmp_path):
+    file, address = tmp_path / "people.gallery", postgres_server.address("moved")
+    run("enroll", file, folder / "known.csv", *LABEL, "--model", folder / "m.simtree")
+    assert run("gallery", "backup", file, address).stdout.startswith(f"Written: {address}, ")
+    answers = [run("identify", place, folder / "new.csv", "-k", 1).stdout for place in (file, address)]
+    assert answers[0] == answers[1]
+    assert "nothing was done" in run("gallery", "upgrade", address).stdout
+
+
+def test_a_password_on_the_command_line_is_not_repeated(folder, postgres_server, tmp_path):
+    address = postgres_server.address("typed", user="postgres:pa55word")  # which this server does not ask for
+    done = [run("enroll", address, folder / "known.csv", *LABEL, "--model", folder / "m.simtree", "--metadata", "site")]
+    for command in (
+        ["enroll", address, folder / "new.csv", *LABEL, "--json"],
+        ["identify", address, folder / "new.csv", "--json"],
+        ["verify", address, folder / "new.csv", *LABEL, "--json"],
+        ["gallery", "calibrate", address, folder / "strangers.csv", *LABEL],
+        ["gallery", "show", address],
+        ["gallery", "show", address, "--json"],
+        ["gallery", "audit", address],
+        ["gallery", "backup", address, tmp_path / "b"],
+        ["gallery", "backup", tmp_path / "b", address.replace("typed", "copied")],
+        ["gallery", "re-enroll", address, folder / "other.simtree"],
+        ["gallery", "upgrade", address],
+        ["remove", address, "0001"],
+        ["gallery", "compact", address],
+    ):
+        done.append(run(*command))
+    for command in (
+        ["enroll", address, folder / "new.csv", *LABEL, "--fusion", "max"],
+        ["enroll", address.replace("typed", "none"), folder / "new.csv", *LABEL],
+        ["remove", address, "9999"],
+        ["gallery", "show", address.replace("typed", "none")],
+        ["gallery", "show", address.replace("simtree_tests", "none")],
+    ):
+        done.append(run(*command, code=1))
+    assert not [one.output for one in done if "pa55word" in one.output]

@@ -16,7 +16,15 @@ from psycopg.pq import TransactionStatus
 
 from simtree.gallery._address import PostgresAddress
 from simtree.gallery._errors import check_version, foreign
-from simtree.gallery._postgres_schema import ERASABLE, WAIT_FOR_DISK, PostgresConnection, connect, has_schema, translated
+from simtree.gallery._postgres_schema import (
+    ERASABLE,
+    WAIT_FOR_DISK,
+    PostgresConnection,
+    connect,
+    forbidden,
+    has_schema,
+    translated,
+)
 from simtree.gallery._schema import VERSION
 from simtree.gallery._store import Connection, Store, not_yet_erased, upgraded_meanwhile
 
@@ -58,6 +66,8 @@ class PostgresStore(Store):
         """Raise if the schema is not a gallery of this version; warn if the server cannot keep what it has confirmed."""
         if not has_schema(connection, self._address.schema):
             raise FileNotFoundError(f"there is no gallery {self.name}; make it with Gallery.create.")
+        if not connection.execute("SELECT has_schema_privilege(?, 'USAGE')", (self._address.schema,)).fetchone()[0]:
+            raise forbidden(self.name, "permission denied for the schema")
         if connection.execute("SELECT to_regclass('gallery')").fetchone()[0] is None:
             raise foreign(self.name)
         version, _ = self._mark(connection)

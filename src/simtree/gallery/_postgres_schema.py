@@ -181,10 +181,7 @@ def translated(address: PostgresAddress, timeout: float, error: psycopg.Error) -
     if state == "53100":
         return full(str(address))
     if state in ("25006", "42501"):  # a transaction for reading, or no privilege
-        return PermissionError(
-            f"{address} cannot be read or written to by this user ({_said(address, error)}); ask for the privileges, or open "
-            "it with readonly=True."
-        )
+        return forbidden(str(address), _said(address, error))
     if state in ("XX001", "XX002", "42P01", "42703"):  # damaged pages, a table or column that is missing
         return damaged(str(address), _said(address, error))
     if not state or state.startswith(GONE):
@@ -192,6 +189,13 @@ def translated(address: PostgresAddress, timeout: float, error: psycopg.Error) -
             f"{address} cannot be reached ({_said(address, error)}); check the address, the user, the password and the server."
         )
     return GalleryError(f"{address} cannot be used: {_said(address, error)}.")
+
+
+def forbidden(name: str, what: str) -> PermissionError:
+    """Return the error that a user has no privilege for something."""
+    return PermissionError(
+        f"{name} cannot be read or written to by this user ({what}); ask for the privileges, or open it with readonly=True."
+    )
 
 
 def _said(address: PostgresAddress, error: psycopg.Error) -> str:
