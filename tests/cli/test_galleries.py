@@ -95,6 +95,21 @@ def test_from_a_table_to_an_answer(folder, gallery, tmp_path):
     assert json.loads(run("verify", gallery, folder / "new.csv", *LABEL, "--json").stdout)["n_claims"] == 20
 
 
+def test_progress_does_not_disturb_the_answer(folder, gallery, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    for command, said in [
+        (["enroll", gallery, folder / "new.csv", *LABEL], "enrolling"),
+        (["identify", gallery, folder / "new.csv"], "searching"),
+        (["gallery", "re-enroll", gallery, folder / "other.simtree"], "preparing all samples"),
+        (["gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL], "searching"),
+        (["gallery", "backup", gallery, tmp_path / "b"], "copying"),
+        (["remove", gallery, "0001", "--compact"], "erasing"),
+    ]:
+        done = run(*command, "--json")
+        assert said in done.stderr
+        assert json.loads(done.stdout)["gallery"] == str(gallery)
+
+
 def test_queries_may_come_from_standard_input_and_have_names(folder, gallery):
     text = (folder / "new.csv").read_text()
     named = table(run("identify", gallery, "-", "-k", 1, "--id", "person", input=text))

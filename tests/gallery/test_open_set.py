@@ -94,6 +94,7 @@ def test_an_open_search_returns_the_candidates_above_the_threshold(fusion, path)
 def test_expected_false_matches_are_those_of_strangers(path):
     with enrolled(path) as gallery:
         assert np.isnan(gallery.identify(others(2)[0], k=3).expected_false_matches).all()
+        assert np.isnan(gallery.verify(["0"], others(1)[0][:1]).expected_false_matches).all()
         X, y = others(60)
         gallery.calibrate(X, y)
         scores = gallery.identify(X, k=40).score.reshape(len(X), 40)
@@ -104,6 +105,9 @@ def test_expected_false_matches_are_those_of_strangers(path):
         assert sure.any()
         assert_allclose(found.expected_false_matches[sure], np.array(expected)[sure], rtol=1e-9)
         assert (np.diff(found.expected_false_matches.reshape(5, 20), axis=1) >= 0).all()
+        claims = gallery.verify(found.id[:20], np.repeat(people(30, n=40, n_samples=2)[0][:1], 20, axis=0))
+        assert_array_equal(claims.score, found.score[:20])
+        assert_array_equal(claims.expected_false_matches, found.expected_false_matches[:20])
         gallery.enroll([f"new {k}" for k in range(40)], people(32, n=40, n_samples=1)[0])
         again = gallery.identify(people(30, n=40, n_samples=2)[0][:5], k=1)
         assert_allclose(again.expected_false_matches, 2.0 * found.expected_false_matches.reshape(5, 20)[:, 0])

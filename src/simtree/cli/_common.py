@@ -23,7 +23,15 @@ from typing import Annotated, Any, BinaryIO
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 
 from simtree._utils.files import DISK_FULL, disk_full, opened_atomically
@@ -197,6 +205,20 @@ def scoring_bar(what: str, n_pairs: int | None) -> Iterator[None]:
         task = bar.add_task(what, total=n_pairs)
         with watched_pairs(lambda n: bar.advance(task, n)):
             yield
+
+
+@contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """Show on a terminal that something takes its time, whose parts cannot be counted."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
+    ) as bar:
+        bar.add_task(what, total=None)
+        yield
 
 
 @contextmanager

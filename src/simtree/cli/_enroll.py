@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from simtree._utils.validation import count
-from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json
+from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json, waiting_for
 from simtree.cli._galleries import GalleryAddress, gallery_samples, ids_of, opened_gallery, read_rows, times_of
 from simtree.cli._models import load_model
 from simtree.cli._tables import Table
@@ -98,7 +98,8 @@ def enroll(
     }
     with friendly_errors(interrupted="Interrupted. Nothing was enrolled."):
         is_new = not exists(parse_address(gallery), TIMEOUT)
-        found = read_rows(data, label)
+        with waiting_for("reading"):
+            found = read_rows(data, label)
         given = {name: value for name, value in options.items() if value is not None}
         with _opened(gallery, is_new, model, given) as opened:
             try:
@@ -145,7 +146,7 @@ def _enrolled(
     times = None if time is None else times_of(found, time)
     X = gallery_samples(gallery, found, [label, time, *names])
     values = {name: found.frame[name].tolist() for name in names} or None
-    with warnings.catch_warnings(record=True) as caught:
+    with waiting_for("enrolling"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         done = gallery.enroll(ids, X, metadata=values, time=times, on_duplicate=on_duplicate)
     for warning in caught:
@@ -179,7 +180,8 @@ def remove(
     with friendly_errors(interrupted), opened_gallery(gallery) as opened:
         n_samples = opened.remove(ids)
         if compact:
-            opened.compact()
+            with waiting_for("erasing"):
+                opened.compact()
         n_left, not_erased = len(opened), opened.to_dict()["n_samples_not_erased"]
     result = {
         "gallery": shown(gallery),

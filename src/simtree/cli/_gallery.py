@@ -22,6 +22,7 @@ from simtree.cli._common import (
     show,
     show_json,
     table,
+    waiting_for,
 )
 from simtree.cli._galleries import GalleryAddress, Out, check_gallery, gallery_samples, ids_of, opened_gallery, read_rows
 from simtree.cli._models import load_model, parallel_jobs
@@ -107,7 +108,8 @@ def backup(
     Other ways to copy a file lose what is in its log. A gallery that has outgrown its file moves to PostgreSQL in this way.
     """
     with friendly_errors(), opened_gallery(gallery, readonly=True) as opened:
-        opened.backup(target)
+        with waiting_for("copying"):
+            opened.backup(target)
         with opened_gallery(target, readonly=True) as copy:
             n_bytes = copy.to_dict()["bytes"]
     result = {"gallery": shown(gallery), "backup": shown(target), "bytes": n_bytes}
@@ -128,7 +130,8 @@ def upgrade(
     """Upgrade a gallery that an older simtree has written, after a backup; older programs cannot use it afterwards."""
     with friendly_errors(interrupted="Interrupted. The gallery was not upgraded."):
         check_gallery(gallery)
-        copy = Gallery.upgrade(gallery, backup=backup)
+        with waiting_for("upgrading"):
+            copy = Gallery.upgrade(gallery, backup=backup)
     result = {"gallery": shown(gallery), "upgraded": copy is not None, "backup": None if copy is None else str(copy)}
     if as_json:
         show_json(result)
@@ -148,7 +151,8 @@ def re_enroll(gallery: GalleryAddress, model: Model, as_json: Json = False) -> N
         learned = load_model(model)
         with opened_gallery(gallery) as opened:
             before = opened.fingerprint
-            opened.re_enroll(learned)
+            with waiting_for("preparing all samples"):
+                opened.re_enroll(learned)
             described = opened.to_dict()
     result = {
         "gallery": shown(gallery),
@@ -183,7 +187,8 @@ def compact(
         opened_gallery(gallery) as opened,
     ):
         before = opened.to_dict()["bytes"]
-        opened.compact(timeout=timeout)
+        with waiting_for("erasing"):
+            opened.compact(timeout=timeout)
         described = opened.to_dict()
         after = described["bytes"]
     result = {"gallery": shown(gallery), "bytes_before": before, "bytes": after, "erased": True}

@@ -115,7 +115,7 @@ class Verifications(Table):
         Score from which on a claim is accepted.
     accepted : ndarray of shape (n_claims,)
         The decision.
-    probability : ndarray of shape (n_claims,)
+    probability, expected_false_matches : ndarrays of shape (n_claims,)
         As in `Candidates`.
 
     Examples
@@ -123,7 +123,7 @@ class Verifications(Table):
     >>> import numpy as np
     >>> from simtree.gallery import Verifications
     >>> one = np.ones(1)
-    >>> Verifications(np.array(["ann"]), 3.0 * one, one, one > 0.0, np.nan * one).accepted
+    >>> Verifications(np.array(["ann"]), 3.0 * one, one, one > 0.0, np.nan * one, 0.1 * one).accepted
     array([ True])
     """
 
@@ -132,6 +132,7 @@ class Verifications(Table):
     threshold: FloatArray
     accepted: NDArray[np.bool_]
     probability: FloatArray
+    expected_false_matches: FloatArray
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,6 @@ def identify(
     queries, columns = np.nonzero(places >= 0)
     found, of_found = places[queries, columns], scores[queries, columns]
     ranks = columns + 1
-    expected = np.full(len(found), np.nan)
-    if state.strangers is not None:
-        expected = state.strangers.expected_matches(of_found, len(templates), state.size)
     whole = np.searchsorted(state.snapshot.templates.numbers, templates.numbers[found])
     return Candidates(
         queries,
@@ -58,7 +55,7 @@ def identify(
         state.snapshot.names[whole],
         of_found,
         _probabilities(state, of_found, templates.sizes[found]),
-        expected,
+        _expected_matches(state, of_found, len(templates)),
         threshold,
         promise,
         len(prepared),
@@ -73,7 +70,8 @@ def verify(state: State, prepared: NDArray[np.floating], numbers: Numbers) -> Ve
     scores = score_claims(state.model, state.settings.fusion, prepared, claims, templates)
     threshold = np.full(len(scores), float(state.model.threshold_))
     probability = _probabilities(state, scores, templates.sizes[claims])
-    return Verifications(state.snapshot.names[claims], scores, threshold, scores >= threshold, probability)
+    expected = _expected_matches(state, scores, len(templates))
+    return Verifications(state.snapshot.names[claims], scores, threshold, scores >= threshold, probability, expected)
 
 
 def search_strangers(
@@ -96,6 +94,13 @@ def require_calibration(state: State) -> Strangers:
     if state.strangers is None:
         raise ValueError("max_fpir needs a calibrated gallery; calibrate it with people who are not enrolled.")
     return state.strangers
+
+
+def _expected_matches(state: State, scores: FloatArray, n_searched: int) -> FloatArray:
+    """Return how many of the identities searched a stranger is expected to match with at least each score, if known."""
+    if state.strangers is None:
+        return np.full(len(scores), np.nan)
+    return state.strangers.expected_matches(scores, n_searched, state.size)
 
 
 def _probabilities(state: State, scores: FloatArray, n_samples: Numbers) -> FloatArray:
