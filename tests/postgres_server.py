@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -51,6 +50,8 @@ def _owner():
     """The user that the server runs as, if it cannot be the one who runs the tests."""
     if os.geteuid() != 0:
         return None
+    import pwd  # which not all systems have
+
     with contextlib.suppress(KeyError):
         return pwd.getpwnam("postgres")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import time
@@ -242,6 +243,26 @@ def test_a_commit_that_gets_no_answer_says_so(server, gallery, monkeypatch):
     ):
         monkeypatch.setattr(raw, "execute", execute_or_lose)
     assert len(gallery) == 10
+
+
+def test_a_failed_statement_is_never_confirmed(gallery):
+    before = content(gallery)
+    with pytest.raises(GalleryError, match=r"was not changed|cannot be used"):
+        _fail_silently(gallery)
+    store = gallery._session.store
+    store._begin(writes=False)
+    with contextlib.suppress(Exception):
+        store._connection.execute("SELECT 1 / 0")
+    with pytest.raises(GalleryError, match="was not changed, because a statement has failed"):
+        store._commit(writes=False)
+    assert content(gallery) == before
+
+
+def _fail_silently(gallery):
+    with gallery._session.store.writing() as connection:
+        connection.execute("DELETE FROM identity")
+        with contextlib.suppress(Exception):
+            connection.execute("SELECT 1 / 0")
 
 
 def test_users_may_do_what_they_have_been_granted(server, role, gallery):

@@ -97,7 +97,7 @@ def metadata_key(value: Value) -> str:
     Examples
     --------
     >>> metadata_key(2.0), metadata_key("2"), metadata_key("long" * 1000)[:20]
-    ('2', '"2"', 'sha256:f2d6d4b6b6b4c')
+    ('2', '"2"', 'sha256:53df9d6133428')
     """
     text = json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
     return text if len(text) <= MAX_KEY else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -15,7 +15,7 @@ from psycopg import errors, sql
 from psycopg.pq import TransactionStatus
 
 from simtree.gallery._address import PostgresAddress
-from simtree.gallery._errors import check_version, foreign
+from simtree.gallery._errors import GalleryError, check_version, foreign
 from simtree.gallery._postgres_schema import (
     ERASABLE,
     WAIT_FOR_DISK,
@@ -100,7 +100,7 @@ class PostgresStore(Store):
         if writes:
             self._connection.execute("UPDATE gallery SET n_changes = n_changes + 1")
         try:
-            self._connection.execute("COMMIT")
+            done = self._connection.execute("COMMIT").statusmessage
         except psycopg.OperationalError as error:
             if not self._connection.closed or not writes:
                 raise
@@ -108,10 +108,15 @@ class PostgresStore(Store):
                 f"the connection to {self.name} was lost while a change was being committed; look whether it is there before "
                 "you repeat it."
             ) from error
+        if done != "COMMIT":  # what the server answers if a statement before has failed
+            raise GalleryError(f"{self.name} was not changed, because a statement has failed; try again.")
 
     def _rollback(self) -> None:
-        if not self._connection.closed and self._connection.info.transaction_status != TransactionStatus.IDLE:
-            self._connection.execute("ROLLBACK")
+        try:
+            if not self._connection.closed and self._connection.info.transaction_status != TransactionStatus.IDLE:
+                self._connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self._connection.close()  # the server undoes what a connection that ends has begun
 
     def _close(self) -> None:
         self._connection.close()

@@ -161,6 +161,7 @@ def drop(address: PostgresAddress, timeout: float) -> None:
 
 
 def has_schema(connection: Connection, schema: str) -> bool:
+    """Return whether the database has a schema."""
     return connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)).fetchone() is not None
 
 
@@ -176,7 +177,7 @@ def _taken(address: PostgresAddress) -> FileExistsError:
 def translated(address: PostgresAddress, timeout: float, error: psycopg.Error) -> Exception:
     """Return an error of PostgreSQL as an exception of Python, with the gallery and the remedy, and without passwords."""
     state = error.sqlstate or ""
-    if state in ("55P03", "57014", "40P01"):  # no lock in time, cancelled, a deadlock
+    if state in ("55P03", "40P01"):  # no lock in time, or a deadlock
         return locked(str(address), timeout)
     if state == "53100":
         return full(str(address))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from simtree.gallery._schema import VERSION
-from simtree.gallery._sqlite_file import COMPANIONS, connect, schema_version, translated
+from simtree.gallery._sqlite_file import connect, schema_version, translated
 from simtree.gallery._store import Store, not_yet_erased, upgraded_meanwhile
 
 # Pause between two attempts to empty the log of a file that others are reading.
@@ -68,7 +68,7 @@ class SqliteStore(Store):
 
     def n_bytes(self) -> int:
         """Return the size of the file and of its log."""
-        files = (self.path.with_name(self.path.name + ending) for ending in ("", *COMPANIONS))
+        files = (self.path.with_name(self.path.name + ending) for ending in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def copy_to(self, target: sqlite3.Connection) -> None:
