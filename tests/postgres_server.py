@@ -96,7 +96,7 @@ class Server:
         self.process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder, env={"LC_ALL": "C"}, **self._as
         )
-        end = time.monotonic() + 60.0
+        end = time.monotonic() + 300.0
         while True:
             try:
                 self.connected("postgres").close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -93,6 +94,20 @@ def test_from_a_table_to_an_answer(folder, gallery, tmp_path):
     np.testing.assert_allclose(verified["score"], claims["score"])
     assert verified["accepted"].tolist() == claims["accepted"].astype(int).tolist()
     assert json.loads(run("verify", gallery, folder / "new.csv", *LABEL, "--json").stdout)["n_claims"] == 20
+
+
+@pytest.mark.slow
+def test_the_five_commands_of_the_page(folder, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text(encoding="utf-8")
+    commands = page.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert len(commands) == 5
+    monkeypatch.chdir(tmp_path)
+    people(40, 900, samples=4, seed=2)[["person", *NAMES]].to_csv("train.csv", index=False)
+    for name, source in {"known": "known", "strangers": "strangers", "queries": "new", "claims": "new"}.items():
+        pd.read_csv(folder / f"{source}.csv", dtype=str).drop(columns=["floor", "day"]).to_csv(f"{name}.csv", index=False)
+    done = [run(*shlex.split(command)[1:]) for command in commands]
+    assert "Calibrated: FPIR <= 0.05 with 95 % confidence for strangers like the 60 searched" in done[2].stdout
+    assert len(table(done[4])) == 20
 
 
 def test_progress_does_not_disturb_the_answer(folder, gallery, tmp_path, monkeypatch):
