@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from numpy.testing import assert_allclose
 
 import gallery_files
 from simtree import Gallery
@@ -57,6 +58,7 @@ def test_an_upgraded_gallery_answers_as_before(old, original, tmp_path):
         found = gallery_files.answers(gallery)
         assert found["audit"][0].pop() == "upgrade"
         assert found["audit"][1].pop() == ""
+        assert_allclose(found.pop("numbers"), answers.pop("numbers"), rtol=1e-9)  # other machines may round differently
         assert found == answers
         number = gallery._session.store.connection.execute("SELECT max(number) FROM block").fetchone()[0]
         gallery.enroll(["new"], gallery_files.probes()[:1])
