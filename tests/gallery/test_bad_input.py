@@ -142,6 +142,7 @@ def test_an_empty_gallery_has_no_answer(place):
         ({"dtype": "int8"}, "dtype='int8' is unknown"),
         ({"max_samples": 0}, "max_samples=0 is out of range"),
         ({"n_best": 0}, "n_best=0 is out of range"),
+        ({"timeout": -1}, "timeout=-1 is out of range"),
     ],
 )
 def test_parameters_of_a_new_gallery(place, tmp_path, options, said):

@@ -152,6 +152,7 @@ class Gallery(MaintenanceMixin):
             check_integer("max_samples", max_samples, 1)
         limit = None if max_samples is None else int(max_samples)
         kind = check_choice("dtype", dtype, DTYPES)
+        check_real("timeout", timeout, 0.0, np.inf, open_high=True)
         settings = Settings(Fusion(fusion, n_best), kind, bool(keep_vectors), limit, bool(audit_searches))
         with new_gallery(parse_address(path), timeout) as connection:
             settings.write(connection)
