@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import gallery_files
 import simtree
+from gallery_stores import content
 from simtree import Gallery
 from simtree.cli._app import app
 
@@ -135,6 +136,33 @@ def test_long_tables_are_answered_block_by_block(folder, gallery, monkeypatch):
     whole = table(run("identify", gallery, folder / "new.csv", "-k", 2))
     monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
     pd.testing.assert_frame_equal(table(run("identify", gallery, folder / "new.csv", "-k", 2)), whole)
+
+
+def test_long_tables_are_enrolled_as_a_whole(folder, gallery, place, tmp_path, monkeypatch):
+    """They are read block by block, and nothing depends on where a block ends."""
+    with Gallery.open(gallery) as opened:
+        whole = content(opened)
+    options = [*LABEL, "--model", folder / "m.simtree", "--metadata", "site,floor", "--time", "day"]
+    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    run("enroll", place("blocks"), folder / "known.csv", *options)
+    with Gallery.open(place("blocks")) as opened:
+        parts = content(opened)
+    assert [parts[table] for table in ("block", "vectors", "metadata")] == [whole[t] for t in ("block", "vectors", "metadata")]
+    mixed = pd.read_csv(folder / "known.csv", dtype=str)
+    mixed.loc[30:31, "floor"] = "attic"  # so that the column is text, in all blocks
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    run("enroll", place("mixed"), tmp_path / "mixed.csv", *options)
+    with Gallery.open(place("mixed")) as opened:
+        assert opened.identify(mixed[NAMES][:1].astype(float), where={"floor": "0"}).n_identities == 6
+    mixed.loc[33, "press"] = "x"
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    done = run("enroll", place("mixed"), tmp_path / "mixed.csv", *options[:2], code=1)
+    assert "mixed.csv: column 'press', row 33 (line 35)" in done.stderr
+    huge = pd.read_csv(folder / "new.csv", dtype={"person": str})
+    huge.loc[3, "tilt"] = 1e200
+    huge.to_csv(tmp_path / "huge.csv", index=False)
+    done = run("enroll", place("huge"), tmp_path / "huge.csv", *LABEL, "--model", folder / "m.simtree", "--float32", code=1)
+    assert "X has a value in column 3 that float32 cannot hold" in done.stderr
 
 
 def test_where_filters_by_text_and_by_numbers(folder, gallery):

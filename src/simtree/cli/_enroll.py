@@ -12,9 +12,9 @@ import typer
 
 from simtree._utils.validation import count
 from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json, waiting_for
-from simtree.cli._galleries import GalleryAddress, gallery_samples, ids_of, opened_gallery, read_rows, times_of
+from simtree.cli._galleries import GalleryAddress, ids_of, opened_gallery, read_for_enrolment, times_of
 from simtree.cli._models import load_model
-from simtree.cli._tables import Table
+from simtree.cli._tables import check_there
 from simtree.gallery import Enrolment, Gallery
 from simtree.gallery._address import parse_address, shown
 from simtree.gallery._maintenance import TIMEOUT
@@ -98,12 +98,11 @@ def enroll(
     }
     with friendly_errors(interrupted="Interrupted. Nothing was enrolled."):
         is_new = not exists(parse_address(gallery), TIMEOUT)
-        with waiting_for("reading"):
-            found = read_rows(data, label)
+        check_there(data)
         given = {name: value for name, value in options.items() if value is not None}
         with _opened(gallery, is_new, model, given) as opened:
             try:
-                done = _enrolled(opened, found, label, metadata or [], time, on_duplicate.value)
+                done = _enrolled(opened, data, label, metadata or [], time, on_duplicate.value)
             except BaseException:
                 if is_new:
                     opened.close()
@@ -138,13 +137,11 @@ def _opened(path: str, is_new: bool, model: Path | None, options: dict[str, Any]
     return opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model))
 
 
-def _enrolled(
-    gallery: Gallery, found: Table, label: str, metadata: list[str], time: str | None, on_duplicate: str
-) -> Enrolment:
-    names = [found.check_column(name.strip(), "--metadata") for entry in metadata for name in entry.split(",") if name.strip()]
+def _enrolled(gallery: Gallery, data: Path, label: str, metadata: list[str], time: str | None, on_duplicate: str) -> Enrolment:
+    with waiting_for("reading"):
+        found, names, X = read_for_enrolment(data, gallery, label, time, metadata)
     ids = ids_of(found, label)
     times = None if time is None else times_of(found, time)
-    X = gallery_samples(gallery, found, [label, time, *names])
     values = {name: found.frame[name].tolist() for name in names} or None
     with waiting_for("enrolling"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import typer
+from numpy.typing import NDArray
 
 from simtree.cli._models import parallel_jobs, samples_of
 from simtree.cli._tables import Table, check_there, read_table, stream_table
@@ -83,6 +85,61 @@ def _no_rows(path: Path) -> ValueError:
 def gallery_samples(gallery: Gallery, found: Table, others: Iterable[str | None]) -> Any:
     """Return the columns of a table that the model of a gallery needs."""
     return samples_of(gallery.model, found, [name for name in others if name is not None])
+
+
+def read_for_enrolment(
+    path: Path, gallery: Gallery, label: str, time: str | None, metadata: list[str]
+) -> tuple[Table, list[str], Any]:
+    """Read a table block by block, of whose samples only the numbers are kept, in the type of the gallery.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    gallery : Gallery
+        The gallery, whose model names the columns of samples.
+    label : str
+        Column with the identity.
+    time : str or None
+        Column with the time.
+    metadata : list of str
+        Names of columns, separated by commas.
+
+    Returns
+    -------
+    others : Table
+        The columns that are no samples.
+    names : list of str
+        Names of the columns with metadata.
+    X : DataFrame or ndarray
+        The samples.
+    """
+    dtype = gallery.to_dict()["dtype"]
+    given = [name.strip() for entry in metadata for name in entry.split(",") if name.strip()]
+    samples: list[NDArray[Any]] = []
+    others: list[pd.DataFrame] = []
+    for part in stream_rows(path, as_text=True):
+        names = [part.check_column(name, "--metadata") for name in given]
+        kept = [part.check_column(label, "--label"), *([] if time is None else [part.check_column(time, "--time")]), *names]
+        X = gallery_samples(gallery, part, kept)
+        samples.append(_converted(np.asarray(X), dtype))
+        others.append(part.frame[list(dict.fromkeys(kept))])
+    whole = pd.concat(others, ignore_index=True)
+    if part.is_text:  # let pandas tell numbers from text, as it does for a table that it reads at once
+        whole = pd.read_csv(io.StringIO(whole.to_csv(index=False)), low_memory=False, dtype={label: str})
+    joined = np.concatenate(samples)
+    return (
+        Table(path, whole, part.separator),
+        names,
+        pd.DataFrame(joined, columns=X.columns) if hasattr(X, "columns") else joined,
+    )
+
+
+def _converted(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return numbers in a type; as they are if it cannot hold one of them, which the gallery then refuses."""
+    with np.errstate(over="ignore"):
+        converted = values.astype(dtype)
+    return converted if np.isfinite(converted).all() else values
 
 
 def ids_of(found: Table, column: str) -> list[str]:
