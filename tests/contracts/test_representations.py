@@ -39,6 +39,7 @@ def depends_on_folds(estimator):
 ONE_EACH = list({type(representation): representation for representation in REPRESENTATIONS.values()}.values())
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     ONE_EACH,
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES if depends_on_folds(estimator) else {},
@@ -66,6 +67,7 @@ class WhiteningAtOnce(AllAtOnce, WithinClassWhitening):
     """A variant without cross-fitting."""
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [PosteriorAtOnce(n_estimators=30), DiscriminantAtOnce(n_landmarks=20), WhiteningAtOnce(emphasis=0.5, n_components=2)]
 )
@@ -103,6 +105,7 @@ def test_a_row_does_not_depend_on_the_others(representation, blobs, new_points):
     np.testing.assert_array_equal(fitted.transform(np.asfortranarray(new_points)), whole)
 
 
+@pytest.mark.slow
 def test_same_for_any_number_of_jobs_and_the_same_seed(labelled, blobs, new_points):
     one, two = clone(labelled).set_params(n_jobs=1), clone(labelled).set_params(n_jobs=2)
     np.testing.assert_array_equal(one.fit_transform(*blobs), two.fit_transform(*blobs))
@@ -118,6 +121,7 @@ def test_fit_and_fit_transform_fit_the_same_model(representation, blobs, new_poi
     np.testing.assert_array_equal(a.transform(new_points), b.transform(new_points))
 
 
+@pytest.mark.slow
 def test_relabelling_classes_changes_nothing(labelled, blobs):
     X, y = blobs
     names = np.array(["zoe", "ann", "kim", "bob", "eve", "joe"])[y]
