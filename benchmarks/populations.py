@@ -113,6 +113,11 @@ class Population:
         """Return the true TPR at a threshold."""
         return float(np.interp(threshold, self._curve[0], self._curve[2]))
 
+    def rates(self, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the true FPR and TPR at thresholds."""
+        grid, fpr, tpr = self._curve
+        return np.exp(np.interp(thresholds, grid, np.log(np.maximum(fpr, 1e-300)))), np.interp(thresholds, grid, tpr)
+
     def auc(self) -> float:
         """Return the true AUC."""
         _, fpr, tpr = self._curve

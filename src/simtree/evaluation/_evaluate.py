@@ -15,6 +15,7 @@ from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, S
 from simtree.evaluation._intervals import CurveTallies, tally_interval
 from simtree.evaluation._reliability import find_doubts
 from simtree.evaluation._results import Band, Estimate, Evaluation, OperatingPoint, SubgroupRates
+from simtree.evaluation._simultaneous import simultaneous_band
 from simtree.metrics import (
     FloatArray,
     Roc,
@@ -54,6 +55,7 @@ def evaluate(
     fmr: Sequence[float] = DEFAULT_FPRS,
     max_rank: int = 20,
     confidence: float = 0.95,
+    simultaneous: bool = False,
     random_state: int = 0,
 ) -> Evaluation:
     """Evaluate a similarity on held-out labelled samples, or on held-out pairs.
@@ -95,6 +97,9 @@ def evaluate(
         Length of the CMC curve.
     confidence : float, default=0.95
         Confidence level of the intervals.
+    simultaneous : bool, default=False
+        Whether to compute a band that holds at all thresholds together as well, for a threshold that is picked by looking at
+        the curve.
     random_state : int, default=0
         Random seed of the sampling of pairs.
 
@@ -114,7 +119,7 @@ def evaluate(
     0.959 [0.839, 0.983]
     """
     check_choice("unit", unit, ("identities", "samples"))
-    options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state)
+    options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state, simultaneous)
     score, source, units, n_rows = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
     n_samples: int | None = n_rows
@@ -201,6 +206,7 @@ class _Options:
     max_rank: int
     confidence: float
     random_state: int
+    simultaneous: bool = False
 
     def __post_init__(self) -> None:
         check_choice("weighting", self.weighting, ("samples", "identities"))
@@ -316,6 +322,7 @@ def _evaluate(
             for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
         threshold=None if options.threshold is not None and math.isinf(options.threshold) else by_threshold,
+        simultaneous=simultaneous_band(tallies, options.confidence) if options.simultaneous else None,
         warnings=find_doubts(tallies, counted.searches, index, options.unit),
     )
 

@@ -385,6 +385,20 @@ def curve_thresholds(same: FloatArray, different: FloatArray, at: ArrayLike = ()
     return np.unique(np.concatenate([*chosen, given[np.isfinite(given)]]))[::-1]
 
 
+def monotone_ends(interval: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and the upper ends of a rate's intervals at decreasing thresholds, made non-decreasing.
+
+    A rate cannot decrease when the threshold does, so a lower bound at one threshold holds at all lower thresholds, and an
+    upper bound at all higher ones.
+
+    Examples
+    --------
+    >>> monotone_ends(np.array([[0.2, 0.6], [0.1, 0.5], [0.3, 0.9]]))
+    (array([0.2, 0.2, 0.3]), array([0.5, 0.5, 0.9]))
+    """
+    return np.maximum.accumulate(interval[:, 0]), np.minimum.accumulate(interval[::-1, 1])[::-1]
+
+
 def placements(scores: FloatArray, others: FloatArray) -> FloatArray:
     """Return the proportion of the other scores that are below each score, ties counted half."""
     ordered = np.sort(others)

@@ -164,7 +164,7 @@ class Evaluation:
     histogram : Histogram
         Histogram of the scores.
     band : Band
-        ROC curve with the intervals of its rates.
+        ROC curve with the intervals of its rates, each at one threshold.
     by_threshold : float or None
         Threshold at which the rates of subgroups are computed.
     by : tuple of SubgroupRates
@@ -172,6 +172,9 @@ class Evaluation:
     threshold : float or None
         Threshold in use: the one that was given, or that of FPR 1e-3 (of the lowest FPR in the table if that is higher). None
         if it is infinite.
+    simultaneous : Band or None
+        ROC curve with intervals that hold at all thresholds together, for a threshold that is picked by looking at the curve;
+        None unless it was asked for.
     warnings : tuple of str
         Reasons why some intervals may be too narrow, such as few identities that bring most errors; empty if there are none.
 
@@ -210,6 +213,7 @@ class Evaluation:
     by_threshold: float | None
     by: tuple[SubgroupRates, ...]
     threshold: float | None = None
+    simultaneous: Band | None = None
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

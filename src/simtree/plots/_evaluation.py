@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
+from simtree.evaluation._intervals import monotone_ends
 from simtree.evaluation._results import Evaluation
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.metrics import FloatArray, det_points
 from simtree.models._base import Similarity
-from simtree.plots._style import BLUE, FAINT, ORANGE, Display, monotone_ends
+from simtree.plots._style import BLUE, FAINT, ORANGE, Display
 
 
 class _EvaluationDisplay(Display):

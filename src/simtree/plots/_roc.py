@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
+from simtree.evaluation._intervals import monotone_ends
 from simtree.evaluation._results import Band
 from simtree.metrics import Roc, roc_curve
 from simtree.models._base import Similarity
-from simtree.plots._style import FAINT, Display, monotone_ends
+from simtree.plots._style import FAINT, Display
 
 # On logarithmic axes curves have these points in addition to their knots; the axis starts at this rate, or at half the smallest
 # positive false positive rate if that is lower.

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 # Orange to white to blue: safe for colour-blind readers, and light enough for black text.
 PALETTE = ("#e08214", "#fbd9a9", "#f7f7f7", "#b5d5ea", "#4a9bcf")
 # Same and different pairs, for lines and text, which need darker colours.
@@ -30,20 +27,6 @@ class Display:
         self.ax_ = plt.subplots(**new_figure)[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
-
-
-def monotone_ends(interval: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and the upper ends of a rate's intervals at decreasing thresholds, made non-decreasing.
-
-    A rate cannot decrease when the threshold does, so a lower bound at one threshold holds at all lower thresholds, and an
-    upper bound at all higher ones.
-
-    Examples
-    --------
-    >>> monotone_ends(np.array([[0.2, 0.6], [0.1, 0.5], [0.3, 0.9]]))
-    (array([0.2, 0.2, 0.3]), array([0.5, 0.5, 0.9]))
-    """
-    return np.maximum.accumulate(interval[:, 0]), np.minimum.accumulate(interval[::-1, 1])[::-1]
 
 
 def shorten(name: str, length: int) -> str:
