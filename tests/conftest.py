@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import shutil
 import struct
 
 import numpy as np
@@ -109,3 +110,18 @@ def place(request, store, tmp_path):
         return lambda name="people": tmp_path / f"{name}.gallery"
     server, schemas = request.getfixturevalue("postgres_server"), {}
     return lambda name="people": server.address(schemas.setdefault(name, next(SCHEMAS)))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, without a window and without a network of its own; one per test process."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "chromium-browser"))), None)
+    if program is None:
+        pytest.skip("Chromium is not installed; `make system-deps` installs it")
+    quiet = ("background-networking", "component-update", "default-apps", "extensions", "gpu", "sync", "dev-shm-usage")
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()

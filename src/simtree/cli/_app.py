@@ -13,6 +13,7 @@ from simtree.cli import _explain as explain
 from simtree.cli import _fit as fit
 from simtree.cli import _gallery as gallery
 from simtree.cli import _identify as identify
+from simtree.cli import _report as report
 from simtree.cli import _reproduce as reproduce
 from simtree.cli import _score as score
 from simtree.cli import _show as show
@@ -23,7 +24,10 @@ app = typer.Typer(help=CATEGORY, no_args_is_help=True, pretty_exceptions_enable=
 app.command("split", cls=split.SplitCommand)(split.split)
 app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate_model)
+app.command("report")(report.report)
 app.command("calibrate")(calibrate.calibrate)
+# A negative threshold looks like an option.
+app.command("set-threshold", context_settings={"ignore_unknown_options": True})(report.set_threshold)
 app.command("score")(score.score)
 app.command("explain")(explain.explain)
 app.command("show")(show.show_model)

@@ -7,23 +7,6 @@ from typing import Any
 from simtree.cli._common import table
 
 
-def describe_choice(learned: Any) -> dict[str, Any]:
-    """Return what was chosen, its figures and the table of candidates; None for each if nothing was chosen."""
-    results = getattr(learned, "results_", None)
-    if results is None:
-        return dict.fromkeys(("chosen", "fpr", "performance", "candidates", "skipped"))
-    names = list(results)
-    return {
-        "chosen": learned.best_name_,
-        "fpr": learned.fpr_,
-        "performance": {name: list(figure) for name, figure in learned.performance_.items()},
-        "candidates": [
-            dict(zip(names, row, strict=True)) for row in zip(*(results[name].tolist() for name in names), strict=True)
-        ],
-        "skipped": learned.skipped_,
-    }
-
-
 def add_performance(rows: Any, described: dict[str, Any]) -> None:
     """Add the figures of what was chosen to a table of properties."""
     found = described["performance"]

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from simtree._utils.validation import count
-from simtree.cli._choice import add_performance, choice_tables, describe_choice
+from simtree.cli._choice import add_performance, choice_tables
 from simtree.cli._common import (
     Data,
     Jobs,
@@ -32,6 +32,7 @@ from simtree.cli._models import labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
+from simtree.models._description import describe_choice
 from simtree.models._open_set import MAX_CLOSED_SET_LABELS
 from simtree.models._presets import (
     N_TREES,

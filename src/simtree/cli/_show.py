@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from simtree._utils.validation import count
-from simtree.cli._choice import add_performance, choice_tables, describe_choice
+from simtree.cli._choice import add_performance, choice_tables
 from simtree.cli._common import Json, Model, file_size, friendly_errors, show, show_json, table
 from simtree.cli._models import load_model
 from simtree.evaluation._thresholds import ThresholdReport
+from simtree.models._description import describe
 
 
 def show_model(
@@ -34,54 +33,6 @@ def show_model(
     show(*_tables(described))
     if text is not None:
         show(text)
-
-
-def describe(learned: Any) -> dict[str, Any]:
-    """Return a description of a model."""
-    inner = getattr(learned, "best_estimator_", learned)
-    names = getattr(learned, "feature_names_in_", None)
-    trees = inner._trees() if hasattr(inner, "_trees") else []
-    report = getattr(learned, "threshold_report_", None)
-    calibration = getattr(learned, "calibration_", None)
-    return {
-        "class": type(learned).__name__,
-        **describe_choice(learned),
-        "parameters": _changed(inner),
-        "cohorts": _cohorts(learned),
-        "n_features": int(learned.n_features_in_),
-        "features": None if names is None else [str(name) for name in names],
-        "n_trees": len(trees),
-        "n_cells": int(sum(np.count_nonzero(tree.cells.inside < 0) for tree in trees)),
-        "training_auc": float(inner.auc_) if trees else None,
-        "oob_auc": float(inner.oob_roc_.auc()) if hasattr(inner, "oob_roc_") else None,
-        "threshold": float(learned.threshold_),
-        "threshold_report": None if report is None else report.to_dict(),
-        "probabilities": None if calibration is None else str(calibration),
-        "importances": _importances(inner),
-    }
-
-
-def _cohorts(learned: Any) -> list[str]:
-    """Return what the cohorts of a model and of its members consist of, and whether the model holds samples."""
-    inner = [getattr(learned, name) for name in ("best_estimator_", "estimator_") if hasattr(learned, name)]
-    own = [learned._cohort_sentence()] if hasattr(learned, "_cohort_sentence") else []
-    return own + [sentence for member in (*inner, *getattr(learned, "estimators_", [])) for sentence in _cohorts(member)]
-
-
-def _changed(learned: Any) -> dict[str, str]:
-    """Return the parameters that differ from their defaults."""
-    usual = {name: repr(parameter.default) for name, parameter in inspect.signature(type(learned)).parameters.items()}
-    return {name: repr(value) for name, value in learned.get_params(deep=False).items() if repr(value) != usual[name]}
-
-
-def _importances(learned: Any) -> dict[str, float] | None:
-    """Return the importance of each feature by name, largest first."""
-    if not hasattr(learned, "_trees"):
-        return None
-    shares = learned.feature_importances_
-    names = learned._names(None)
-    order = np.argsort(-shares, kind="stable")
-    return {str(names[j]) if names is not None else f"x{j}": float(shares[j]) for j in order}
 
 
 def _rules(learned: Any, depth: int) -> str:

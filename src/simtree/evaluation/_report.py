@@ -83,8 +83,8 @@ def in_plain_words(result: Evaluation) -> str | None:
     if rates is None:
         return None
     high = rates.fpr_interval[1]
-    n_same = _scale(rates.tpr)
-    n_different = _scale(rates.fpr if rates.fpr > 0.0 else high)
+    n_same = scale_of(rates.tpr)
+    n_different = scale_of(rates.fpr if rates.fpr > 0.0 else high)
     here = f"about {round(rates.fpr * n_different):,}" if rates.fpr > 0.0 else "none here"
     most = _at_most(high, n_different)
     words = (
@@ -98,9 +98,9 @@ def in_plain_words(result: Evaluation) -> str | None:
     return f"{words}."
 
 
-def _scale(rate: float) -> int:
+def scale_of(rate: float, at_least: int = MIN_SCALE) -> int:
     """Return the power of ten of which a rate is one or more."""
-    scale = MIN_SCALE
+    scale = at_least
     while rate * scale < 1.0 and scale < MAX_SCALE:
         scale *= 10
     return scale

@@ -118,8 +118,8 @@ def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
             stack.append((int(region.if_le[at]), [*path, (*test, True)]))
 
 
-def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
-    """Return the conditions of a path, with the tests of each coordinate merged into one interval."""
+def merged_tests(path: list[tuple[int, float, bool]]) -> list[tuple[int, float | None, float | None]]:
+    """Return the tests of a path with those of each coordinate merged: (coordinate, more than, at most), None without a bound."""
     low: dict[int, float] = {}
     high: dict[int, float] = {}
     for coordinate, threshold, at_most in path:
@@ -127,15 +127,20 @@ def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digit
             high[coordinate] = min(threshold, high.get(coordinate, np.inf))
         else:
             low[coordinate] = max(threshold, low.get(coordinate, -np.inf))
+    return [(coordinate, low.get(coordinate), high.get(coordinate)) for coordinate in dict.fromkeys(c for c, _, _ in path)]
+
+
+def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
+    """Return the conditions of a path, with the tests of each coordinate merged into one interval."""
     conditions = []
-    for coordinate in dict.fromkeys(c for c, _, _ in path):
+    for coordinate, low, high in merged_tests(path):
         name = names[coordinate]
-        if coordinate in low and coordinate in high:
-            conditions.append(f"{_number(low[coordinate], digits)} < {name} <= {_number(high[coordinate], digits)}")
-        elif coordinate in high:
-            conditions.append(f"{name} <= {_number(high[coordinate], digits)}")
-        else:
-            conditions.append(f"{name} > {_number(low[coordinate], digits)}")
+        if low is not None and high is not None:
+            conditions.append(f"{_number(low, digits)} < {name} <= {_number(high, digits)}")
+        elif high is not None:
+            conditions.append(f"{name} <= {_number(high, digits)}")
+        elif low is not None:
+            conditions.append(f"{name} > {_number(low, digits)}")
     return conditions
 
 

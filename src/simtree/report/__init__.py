@@ -1,0 +1,5 @@
+"""One HTML file for the person who decides: error rates with bands, a threshold to move, and what the model looks at."""
+
+from simtree.report._write import write
+
+__all__ = ["write"]

@@ -1,0 +1,178 @@
+"""Numbers and rules in words, for readers who do not know the terms of the field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from simtree.evaluation._report import ThresholdRates, scale_of
+from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
+from simtree.trees._export import describe_region, inside_paths, merged_tests
+from simtree.trees._regions import AxisRegion, Region
+
+# How a coordinate of each kind begins a condition, before "at most" or "more than".
+BEGINNINGS = {
+    "abs_diff": "{0} differs by",
+    "sum": "the sum of both {0} is",
+    "min": "the smaller {0} is",
+    "max": "the larger {0} is",
+    "product": "the product of both {0} is",
+    "dot": "the dot product of both samples is",
+    "cosine": "the cosine of both samples is",
+    "euclidean": "the Euclidean distance of both samples is",
+    "manhattan": "the sum of all differences is",
+}
+MAX_ALTERNATIVES = 6
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """Return a number with some significant digits, without an exponent.
+
+    Examples
+    --------
+    >>> plain(0.0000123456), plain(1234.5), plain(0.5)
+    ('0.0000123', '1,230', '0.5')
+    """
+    rounded = Decimal(f"{value:.{digits}g}")
+    return f"{rounded.normalize() if rounded % 1 else rounded.quantize(Decimal(1)):,f}"
+
+
+def percent(rate: float) -> str:
+    """Return a rate in percent.
+
+    Examples
+    --------
+    >>> percent(0.001234), percent(1.0), percent(0.0)
+    ('0.123 %', '100 %', '0 %')
+    """
+    return f"{plain(100.0 * rate)} %"
+
+
+def interval(low: float, high: float) -> str:
+    """Return the ends of the interval of a rate.
+
+    Examples
+    --------
+    >>> interval(0.01, 0.025)
+    '1 % to 2.5 %'
+    """
+    return f"{percent(low)} to {percent(high)}"
+
+
+def what_it_does(rates: ThresholdRates, confidence: float) -> list[str]:
+    """Return what a threshold does to strangers and to the right people, in two sentences.
+
+    Parameters
+    ----------
+    rates : ThresholdRates
+        Rates at the threshold, with their intervals.
+    confidence : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    list of str
+        The sentences.
+    """
+    sure = f"with {100 * confidence:g} % confidence"
+    n = scale_of(rates.fpr if rates.fpr > 0.0 else rates.fpr_interval[1], at_least=1_000)
+    accepted = f"about {round(rates.fpr * n):,}" if rates.fpr > 0.0 else "none in these data"
+    most = math.ceil(rates.fpr_interval[1] * n - 1e-9)
+    misses = 1.0 - rates.tpr
+    m = scale_of(misses if misses > 0.0 else 1.0 - rates.tpr_interval[0], at_least=100)
+    rejected = f"about {round(misses * m):,}" if misses > 0.0 else "none in these data"
+    most_rejected = math.ceil((1.0 - rates.tpr_interval[0]) * m - 1e-9)
+    return [
+        f"Of {n:,} attempts by a stranger, {accepted} are accepted: at most {most:,} {sure}.",
+        f"Of {m:,} attempts by the right person, {rejected} are rejected: at most {most_rejected:,} {sure}.",
+    ]
+
+
+def beginnings(pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
+    """Return how a condition on each coordinate begins.
+
+    Parameters
+    ----------
+    pair_map : CoordinateSet
+        The coordinates.
+    features : sequence of str
+        Names of the features.
+
+    Returns
+    -------
+    list of str
+        One beginning per coordinate.
+
+    Examples
+    --------
+    >>> beginnings(CoordinateSet(("abs_diff", "cosine"), 1), ["age"])
+    ['age differs by', 'the cosine of both samples is']
+    """
+    columns = [*features, *(f"combination {k} of features" for k in range(len(pair_map.directions)))]
+    kinds = {kind.code: name for name, kind in FEATURE_KINDS.items()}
+    pairwise = [name for name in pair_map.kinds if name in PAIRWISE_KINDS]
+    return [
+        BEGINNINGS[pairwise[column]] if alone else BEGINNINGS[kinds[int(code)]].format(columns[column])
+        for code, column, alone in zip(pair_map.kind_codes, pair_map.columns, pair_map.is_pairwise, strict=True)
+    ]
+
+
+def rule_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
+    """Return the alternatives for a pair to be inside a region, each a conjunction of conditions in words.
+
+    Parameters
+    ----------
+    region : Region
+        The region.
+    pair_map : CoordinateSet
+        Coordinates that it tests.
+    features : sequence of str
+        Names of the features.
+
+    Returns
+    -------
+    list of str
+        The alternatives. Regions that are not tests of single coordinates are described by their formula.
+    """
+    if not isinstance(region, AxisRegion):
+        return describe_region(region, pair_map.names(features))
+    begin = beginnings(pair_map, features)
+    paths = list(inside_paths(region))
+    rules = [
+        " and ".join(_condition(begin[c], low, high) for c, low, high in merged_tests(path))
+        for path in paths[:MAX_ALTERNATIVES]
+    ]
+    more = len(paths) - MAX_ALTERNATIVES
+    return [*rules, f"one of {more} more rules holds"] if more > 0 else rules
+
+
+def opposite_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[str]) -> str | None:
+    """Return the condition for a pair to be outside a region of one test; None for other regions.
+
+    Parameters
+    ----------
+    region : Region
+        The region.
+    pair_map : CoordinateSet
+        Coordinates that it tests.
+    features : sequence of str
+        Names of the features.
+
+    Returns
+    -------
+    str or None
+        The condition.
+    """
+    if not isinstance(region, AxisRegion) or len(region.coordinate) != 1:
+        return None
+    ((test,),) = inside_paths(region)
+    coordinate, threshold, at_most = test
+    begin = beginnings(pair_map, features)[coordinate]
+    return _condition(begin, threshold, None) if at_most else _condition(begin, None, threshold)
+
+
+def _condition(begin: str, low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"{begin} at most {high:.4g}"
+    return f"{begin} more than {low:.4g}" if high is None else f"{begin} more than {low:.4g} and at most {high:.4g}"

@@ -1,0 +1,277 @@
+"""The report: what it says, what it leaves out, and that it is one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import struct
+import sys
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import simtree.report
+from simtree import GaussianSimilarity, evaluate
+from simtree.evaluation._report import ThresholdRates
+from simtree.pairs._coordinates import CoordinateSet
+from simtree.report._hardest import Watched
+from simtree.report._images import grey_image, signed_image
+from simtree.report._tree import tree_of
+from simtree.report._words import beginnings, opposite_in_words, rule_in_words, what_it_does
+from simtree.trees import INSIDE, OUTSIDE, AxisRegion
+
+sys.path.insert(0, __file__.rpartition("/")[0])
+from people import held_out, model_of
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The report of a tree with subgroups, of a forest without samples, and of a forest with them."""
+    folder = tmp_path_factory.mktemp("pages")
+    X, y, camera = held_out()
+    options = {
+        "tree": {"by": camera},
+        "forest": {"image_shape": (3, 3)},
+        "shown": {"with_samples": True, "image_shape": (3, 3)},
+    }
+    for name, given in options.items():
+        simtree.report.write(model_of("tree" if name == "tree" else "forest"), X, y, folder / f"{name}.html", **given)
+    return {name: (folder / f"{name}.html").read_text() for name in options}
+
+
+def without_vega(page):
+    """The page without the bundle of Vega, in which any number can be found."""
+    data, _, rest = page.partition("<script>")
+    return data + rest.rpartition("<script>")[2]
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
+
+
+class Elements(HTMLParser):
+    """Start tags of a page with their attributes, and the text of its scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.scripts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_data(self, text):
+        if self.cdata_elem == "script":
+            self.scripts.append((self.found[-1][1], text))
+
+
+def test_no_sample_is_in_the_file_unless_asked_for(pages):
+    X, y, _ = held_out()
+    written = [text for value in X.to_numpy().ravel() for text in (f"{value:.2f}", f"{value:.3f}", repr(float(value)))]
+    for name in ("tree", "forest"):
+        page = without_vega(pages[name])
+        assert not [value for value in written if value in page]
+        assert not [label for label in set(y) if label in page]
+        assert "Xanthippe" not in page
+        assert page.count("data:image") == (name == "forest"), "importances only"
+        assert "Rows " in page
+    shown = without_vega(pages["shown"])
+    assert [label for label in set(y) if label in shown]
+    assert shown.count("data:image") == 1 + 6 * 3
+
+
+def test_values_are_shown_of_samples_that_are_not_images(tmp_path):
+    X, y, _ = held_out()
+    simtree.report.write(model_of("forest"), X, y, tmp_path / "page.html", with_samples=True, n_hardest=1)
+    page = without_vega((tmp_path / "page.html").read_text())
+    assert [value for value in X.to_numpy().ravel() if f"{value:.4g} and " in page]
+
+
+def test_the_file_is_one_file_and_its_policy_allows_just_its_scripts(pages):
+    for page in pages.values():
+        assert len(page.encode()) < 2_000_000
+        elements = Elements(page)
+        for tag, attributes in elements.found:
+            assert tag not in ("link", "iframe", "object", "base")
+            for name in ("src", "href", "action", "data", "poster", "srcset"):
+                assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,")), (tag, attributes)
+            assert not [name for name in attributes if name.startswith("on")]
+        policy = next(a["content"] for tag, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+        assert "unsafe-eval" not in policy
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        programs = [text for attributes, text in elements.scripts if "type" not in attributes]
+        for text in programs:
+            assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
+        assert len(programs) == 2
+
+
+def test_the_grid_is_the_evaluation_with_a_band_for_all_thresholds(pages):
+    X, y, camera = held_out()
+    model = model_of("tree")
+    result = evaluate(model, X, y, by=camera, threshold=model.threshold_, simultaneous=True)
+    data = data_of(pages["tree"])
+    band = result.simultaneous
+    assert data["grid"]["threshold"] == band.thresholds.tolist()
+    assert data["grid"]["fpr"] == band.fpr.tolist()
+    assert data["grid"]["tprLow"] == band.tpr_interval[:, 0].tolist()
+    assert data["grid"]["threshold"][data["used"]] == model.threshold_
+    text = without_vega(pages["tree"])
+    for group in result.by:
+        assert str(group.subgroup) in text
+
+
+def test_the_page_says_what_was_guaranteed(pages):
+    forest = without_vega(pages["forest"])
+    report = model_of("forest").threshold_report_
+    assert report.promise.replace("<=", "&lt;=") in forest
+    assert data_of(pages["forest"])["usedName"] == "guaranteed threshold"
+    assert "No guarantee comes with this threshold" in without_vega(pages["tree"])
+    assert data_of(pages["tree"])["usedName"] == "threshold in use"
+
+
+def test_the_same_data_give_the_same_file(pages, tmp_path):
+    X, y, _ = held_out()
+    simtree.report.write(model_of("forest"), X, y, tmp_path / "again.html", image_shape=(3, 3))
+    assert (tmp_path / "again.html").read_text() == pages["forest"]
+
+
+def test_a_model_without_trees_has_a_report_without_explanations(tmp_path):
+    X, y, _ = held_out()
+    model = GaussianSimilarity().fit(X, y)
+    simtree.report.write(model, X, y, tmp_path / "page.html")
+    page = without_vega((tmp_path / "page.html").read_text())
+    assert "The hardest pairs" in page
+    assert "What the model looks at" not in page
+
+
+@pytest.mark.parametrize("apart", [None, np.arange(120) % 3], ids=["all pairs", "never_pair"])
+def test_hardest_pairs_are_those_of_all_scores(apart):
+    X, y, _ = held_out()
+    model = model_of("forest")
+    watched = Watched(model)
+    evaluate(watched, X, y, never_pair=apart)
+    first, second = np.triu_indices(len(y), k=1)
+    compared = np.ones(len(first), dtype=bool) if apart is None else apart[first] != apart[second]
+    first, second = first[compared], second[compared]
+    scores = model.pair_score(np.column_stack([first, second]), X)
+    same = y[first] == y[second]
+    for found, of_kind, sign in zip(watched.hardest(4), (same, ~same), (1.0, -1.0), strict=True):
+        assert found[0].score == sign * np.min(sign * scores[of_kind])
+        rows = [row for pair in found for row in (pair.first, pair.second)]
+        assert len(set(rows)) == 8
+        for pair in found:
+            assert pair.score == scores[(first == pair.first) & (second == pair.second)][0]
+
+
+def test_cells_have_their_counts_segments_and_rules():
+    model = model_of("tree")
+    tree = tree_of(model.tree_, model._names(None))
+    cells = tree["cells"]
+    assert len(tree["knots"]) == sum("score" in cell for cell in cells) + 1
+    for cell in cells:
+        first, last = cell["knots"]
+        assert tree["knots"][first] == pytest.approx([cell["fpr"][0], cell["tpr"][0]], abs=1e-5)
+        assert tree["knots"][last] == pytest.approx([cell["fpr"][1], cell["tpr"][1]], abs=1e-5)
+        if "children" in cell:
+            inside, outside = (cells[k] for k in cell["children"])
+            assert cell["same"] == inside["same"] + outside["same"]
+            assert cells[inside["parent"]] is cell
+            assert "feature " in cell["rule"][0]
+
+
+def test_rules_are_said_in_words():
+    pair_map = CoordinateSet(("abs_diff", "sum", "min", "max", "product", "dot", "cosine", "euclidean", "manhattan"), 1)
+    assert beginnings(pair_map, ["age"]) == [
+        "age differs by",
+        "the sum of both age is",
+        "the smaller age is",
+        "the larger age is",
+        "the product of both age is",
+        "the dot product of both samples is",
+        "the cosine of both samples is",
+        "the Euclidean distance of both samples is",
+        "the sum of all differences is",
+    ]
+    oblique = CoordinateSet(("oblique",), 2, np.array([[1.0, 1.0]]))
+    assert beginnings(oblique, ["a", "b"]) == [
+        "combination 0 of features differs by",
+        "the sum of both combination 0 of features is",
+    ]
+
+    def region(*tests):
+        coordinate, threshold, if_le, if_gt = (np.array(column) for column in zip(*tests, strict=True))
+        return AxisRegion(
+            coordinate.astype(np.int32), threshold, if_le.astype(np.int32), if_gt.astype(np.int32), np.ones(len(coordinate))
+        )
+
+    cut = region((0, 2.0, INSIDE, OUTSIDE))
+    assert rule_in_words(cut, pair_map, ["age"]) == ["age differs by at most 2"]
+    assert opposite_in_words(cut, pair_map, ["age"]) == "age differs by more than 2"
+    flipped = region((6, 0.5, OUTSIDE, INSIDE))
+    assert opposite_in_words(flipped, pair_map, ["age"]) == "the cosine of both samples is at most 0.5"
+    between = region((0, 2.0, 1, OUTSIDE), (0, 1.0, OUTSIDE, INSIDE))
+    assert rule_in_words(between, pair_map, ["age"]) == ["age differs by more than 1 and at most 2"]
+    assert opposite_in_words(between, pair_map, ["age"]) is None
+
+
+def test_rates_are_said_in_numbers_of_attempts():
+    rates = ThresholdRates(1.0, 0.0012, (0.0008, 0.0031), 0.95, (0.93, 0.97))
+    assert what_it_does(rates, 0.95) == [
+        "Of 1,000 attempts by a stranger, about 1 are accepted: at most 4 with 95 % confidence.",
+        "Of 100 attempts by the right person, about 5 are rejected: at most 7 with 95 % confidence.",
+    ]
+    never = ThresholdRates(1.0, 0.0, (0.0, 0.0005), 1.0, (0.98, 1.0))
+    assert what_it_does(never, 0.9) == [
+        "Of 10,000 attempts by a stranger, none in these data are accepted: at most 5 with 90 % confidence.",
+        "Of 100 attempts by the right person, none in these data are rejected: at most 2 with 90 % confidence.",
+    ]
+
+
+def pixels_of(uri):
+    """Pixels of a PNG file, read by its specification."""
+    file = base64.b64decode(uri.removeprefix("data:image/png;base64,"))
+    assert file[:8] == b"\x89PNG\r\n\x1a\n"
+    at, parts = 8, {}
+    while at < len(file):
+        (length,) = struct.unpack(">I", file[at : at + 4])
+        kind, content = file[at + 4 : at + 8], file[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", file[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + content)
+        parts[kind] = content
+        at += 12 + length
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    return (
+        np.frombuffer(zlib.decompress(parts[b"IDAT"]), dtype=np.uint8)
+        .reshape(height, 1 + 3 * width)[:, 1:]
+        .reshape(height, width, 3)
+    )
+
+
+def test_images_are_valid():
+    assert pixels_of(grey_image([0.0, 5.0, 10.0, 2.5], (2, 2)))[..., 0].tolist() == [[0, 128], [255, 64]]
+    assert pixels_of(grey_image([3.0, 3.0], (1, 2)))[..., 0].tolist() == [[0, 0]]
+    assert pixels_of(signed_image([1.0, 0.0, -1.0], (1, 3))).tolist() == [[[31, 111, 174], [255, 255, 255], [184, 95, 0]]]
+
+
+def test_bad_input_is_refused_and_nothing_is_written(tmp_path):
+    X, y, _ = held_out()
+    model, page = model_of("forest"), tmp_path / "page.html"
+    for error, message, arguments in (
+        (TypeError, "is not a Similarity", {"model": object()}),
+        (ValueError, r"image_shape=\(2, 3\) does not fit samples with 9 features", {"image_shape": (2, 3)}),
+        (ValueError, "n_hardest=0", {"n_hardest": 0}),
+        (ValueError, "X has 3 dimensions", {"X": np.zeros((2, 2, 9))}),
+    ):
+        with pytest.raises(error, match=message):
+            simtree.report.write(**{"model": model, "X": X, "y": y, "path": page, **arguments})
+    assert not page.exists()
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    X, y, _ = held_out()
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(ImportError, match=r"pip install \"simtree\[report\]\""):
+        simtree.report.write(model_of("forest"), X, y, tmp_path / "page.html")
