@@ -184,8 +184,8 @@ def test_everything_can_be_reached_by_the_keyboard(opened):
     for _ in range(expected + 5):
         page.keyboard.press("Tab")
         place = page.evaluate(
-            "(() => { const e = document.activeElement; if (e === document.body) return null;"
-            " const style = getComputedStyle(e); return [[...document.querySelectorAll('*')].indexOf(e), style.outlineStyle]; })()"
+            "(() => { const e = document.activeElement, all = [...document.querySelectorAll('*')];"
+            " return e === document.body ? null : [all.indexOf(e), getComputedStyle(e).outlineStyle]; })()"
         )
         if place is None:
             break

@@ -2,8 +2,8 @@
 
 An interval at one threshold holds there with its confidence level. Somebody who moves along the curve and picks a point has
 looked at all of them, so that both rates at all thresholds must lie within their intervals together. The intervals of
-`simtree.evaluation._intervals` are used at a higher confidence level: that of the distribution of the largest standardised error
-over all thresholds and both rates, a multivariate Student distribution with the correlations of the influences of units.
+`simtree.evaluation._intervals` are used at a higher confidence level: that of the distribution of the largest standardised
+error over all thresholds and both rates, a multivariate Student distribution with the correlations of the influences of units.
 """
 
 from __future__ import annotations

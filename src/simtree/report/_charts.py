@@ -1,7 +1,7 @@
 """Charts of the page, as Vega-Lite specifications.
 
-Colours are variables of style.css, so that charts follow dark mode and print. Which threshold is shown is the parameter `chosen`
-(the number of a row of the grid), which the script of the page sets.
+Colours are variables of style.css, so that charts follow dark mode and print. Which threshold is shown is the parameter
+`chosen` (the number of a row of the grid), which the script of the page sets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def vega_bundle() -> str:
     import vl_convert
 
     # The page ends its script elements itself.
-    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return str(vl_convert.javascript_bundle(None)).replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def grid_rows(band: Band, floor: tuple[float, float]) -> list[dict[str, float]]:

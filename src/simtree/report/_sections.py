@@ -37,10 +37,13 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -
         + "</tr>\n"
         for first, *rest in rows
     )
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>\n<caption>{escape(caption)}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>"
-    )
+    content = f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
+    return _scrolling(caption, content)
+
+
+def _scrolling(name: str, content: str) -> str:
+    """Return a table that scrolls by itself, also by the keyboard."""
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}"><table>\n{content}\n</table></div>'
 
 
 def chart(name: str, alternative: str, caption: str) -> str:
@@ -98,11 +101,7 @@ def summary(result: Evaluation, rates: ThresholdRates | None, report: ThresholdR
 def about(rows: Sequence[tuple[str, str]]) -> str:
     """Return what was trained and what it was evaluated on."""
     body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>\n' for name, value in rows)
-    return section(
-        "about",
-        "What was evaluated",
-        f'<div class="scroll" role="region" tabindex="0" aria-label="What was evaluated"><table>\n<tbody>\n{body}</tbody>\n</table></div>',
-    )
+    return section("about", "What was evaluated", _scrolling("What was evaluated", f"<tbody>\n{body}</tbody>"))
 
 
 def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str, guaranteed: bool) -> str:
@@ -150,13 +149,13 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         "choose",
         "Choose a threshold",
         paragraph(
-            "Accept more strangers, or reject more of the right people: move the slider to see what each threshold does. Bounds hold "
-            f"at all thresholds together, with {sure} confidence for new {result.unit}, because an interval at one threshold does not "
-            "hold for a threshold that was picked by looking at all of them."
+            "Accept more strangers, or reject more of the right people: move the slider to see what each threshold does. Bounds "
+            f"hold at all thresholds together, with {sure} confidence for new {result.unit}, because an interval at one threshold "
+            "does not hold for a threshold that was picked by looking at all of them."
         ),
         '<div class="panel">',
-        '<label for="slider">Threshold <span class="hint">to the left more are accepted, to the right fewer; arrow keys move it, '
-        "too</span></label>",
+        '<label for="slider">Threshold <span class="hint">to the left more are accepted, to the right fewer; arrow keys move '
+        "it, too</span></label>",
         f'<input type="range" id="slider" min="0" max="{n_grid - 1}" step="1" value="{start}">',
         f'<ul class="cards at">{cards}</ul>',
         '<p><output id="at-words" for="slider"></output></p>',
@@ -165,21 +164,20 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         "</div>",
         '<div class="note">',
         paragraph(
-            "A point picked here is not guaranteed: it fits these data. To use its rate with a guarantee, calibrate on other data of "
-            f"people who are neither in the training data nor here.{kept}"
+            "A point picked here is not guaranteed: it fits these data. To use its rate with a guarantee, calibrate on other data "
+            f"of people who are neither in the training data nor here.{kept}"
         ),
-        '<div class="command"><code id="command-calibrate"></code><button type="button" data-copy="command-calibrate">Copy the '
-        "command</button></div>",
+        _command("command-calibrate"),
         paragraph("Or set the threshold as it is, without a guarantee:"),
-        '<div class="command"><code id="command-set"></code><button type="button" data-copy="command-set">Copy the command</button></div>',
+        _command("command-set"),
         '<p role="status" id="copied" class="faint"></p>',
         "</div>",
         '<div class="columns">',
         chart(
             "roc",
             f"ROC curve with its band. AUC {plain(result.auc.value, 4)}. The table of operating points below has its values.",
-            f'ROC curve with a {sure} band for all thresholds together. <span class="key chosen"></span>chosen threshold, in the box of '
-            f"its bounds.{escape(marked)}",
+            f'ROC curve with a {sure} band for all thresholds together. <span class="key chosen"></span>chosen threshold, in the box '
+            f"of its bounds.{escape(marked)}",
         ),
         chart(
             "det",
@@ -190,15 +188,20 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         chart(
             "scores",
             f"Histograms of the scores of {result.n_same:,} same and {result.n_different:,} different pairs.",
-            'Scores of <span class="key same"></span>same and <span class="key different"></span>different pairs. Scores to the right of '
-            "the line are accepted.",
+            'Scores of <span class="key same"></span>same and <span class="key different"></span>different pairs. Scores to the right '
+            "of the line are accepted.",
         ),
         table(
-            f"Operating points: the best threshold for each false positive rate on these data; {sure} intervals for new {result.unit}",
+            f"Operating points: the best threshold for each false positive rate here; {sure} intervals for new {result.unit}",
             ["FPR at most", "FPR here", "TPR", "interval", "threshold"],
             points,
         ),
     )
+
+
+def _command(name: str) -> str:
+    """Return the place of a command, with a button that copies it."""
+    return f'<div class="command"><code id="{name}"></code><button type="button" data-copy="{name}">Copy the command</button></div>'
 
 
 def subgroups(result: Evaluation, by: str) -> str:
@@ -213,8 +216,8 @@ def subgroups(result: Evaluation, by: str) -> str:
         "subgroups",
         f"By {by}",
         paragraph(
-            f"Rates of pairs within each subgroup, all at the threshold {result.by_threshold:.5g}. A threshold that is right for all "
-            "people together may be wrong for some of them."
+            f"Rates of pairs within each subgroup, all at the threshold {result.by_threshold:.5g}. A threshold that is right for "
+            "all people together may be wrong for some of them."
         ),
         '<div class="columns">',
         chart(
@@ -249,7 +252,7 @@ def identification(result: Evaluation, chance: float) -> str:
         ),
         chart(
             "cmc",
-            f"CMC curve: {percent(result.cmc[0])} of searches have the true identity at rank 1; chance would be {percent(chance)}.",
+            f"CMC curve: {percent(result.cmc[0])} of searches have the true identity at rank 1; chance is {percent(chance)}.",
             f"CMC curve, and a ranking by chance (dotted) among {result.n_identities or 0:,} identities.",
         ),
         table("Searches", ["search", "share", f"{100 * result.confidence:g} % interval"], [*ranks, *rates]),
@@ -263,8 +266,8 @@ def tree(n_cells: int, n_shown: int) -> str:
         "model",
         "What the model looks at: the tree",
         paragraph(
-            "The tree divides all pairs into cells, from the most similar (left) to the most different (right). Click a cell to open "
-            f"it and to see its rule and its segment of the ROC curve; arrow keys work, too.{shown}"
+            "The tree divides all pairs into cells, from the most similar (left) to the most different (right). Click a cell to "
+            f"open it and to see its rule and its segment of the ROC curve; arrow keys work, too.{shown}"
         ),
         '<p class="no-print"><button type="button" class="quiet" id="open-all">Open all cells</button> '
         '<button type="button" class="quiet" id="close-all">Close all cells</button></p>',
@@ -365,10 +368,7 @@ def footer(rows: Sequence[tuple[str, str]]) -> str:
     items = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(value)}</code></td></tr>\n' for name, value in rows
     )
-    return (
-        '<h2 id="reproduction">Reproduction</h2>\n<div class="scroll" role="region" tabindex="0" aria-labelledby="reproduction">'
-        f"<table>\n<tbody>\n{items}</tbody>\n</table></div>"
-    )
+    return f'<h2 id="reproduction">Reproduction</h2>\n{_scrolling("Reproduction", f"<tbody>{chr(10)}{items}</tbody>")}'
 
 
 def describe_model(described: dict[str, Any]) -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ def tree_of(tree: RankTree, names: Sequence[str] | None) -> dict[str, Any]:
     """
     features = [f"x{j}" for j in range(tree.pair_map.n_features)] if names is None else [str(name) for name in names]
     cells = tree.cells
-    order = np.lexsort([cells.rank, cells.depth])[:MAX_CELLS]
+    order = np.lexsort((cells.rank, cells.depth))[:MAX_CELLS]
     number = {int(cell): k for k, cell in enumerate(order)}
     segments = _segments(tree)
     fpr, tpr = tree.cell_bounds()

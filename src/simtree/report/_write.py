@@ -162,7 +162,7 @@ def write(
 
 
 def _check_shape(shape: tuple[int, int] | None, n_features: int) -> None:
-    if shape is not None and (len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] != n_features):
+    if shape is not None and (min(shape) < 1 or shape[0] * shape[1] != n_features):
         raise ValueError(
             f"image_shape={shape!r} does not fit samples with {n_features} features; give height and width whose product it is."
         )
@@ -303,8 +303,8 @@ def _fill(title: str, parts: Sequence[str], facts: Sequence[tuple[str, str]], re
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in (vega, script)
     )
     lead = sections.paragraph(
-        f"Two samples of one person, or of two? Measured on {result.n_same:,} same and {result.n_different:,} different pairs of "
-        f"{result.n_identities:,} identities that the model should not have seen.",
+        f"Two samples of one person, or of two? Measured on {result.n_same:,} same and {result.n_different:,} different pairs "
+        f"of {result.n_identities:,} identities that the model should not have seen.",
         "faint",
     )
     return Template((files / "template.html").read_text(encoding="utf-8")).substitute(

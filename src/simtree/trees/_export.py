@@ -119,7 +119,7 @@ def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
 
 
 def merged_tests(path: list[tuple[int, float, bool]]) -> list[tuple[int, float | None, float | None]]:
-    """Return the tests of a path with those of each coordinate merged: (coordinate, more than, at most), None without a bound."""
+    """Return the tests of a path with those of each coordinate merged: (coordinate, more than, at most), None if unbounded."""
     low: dict[int, float] = {}
     high: dict[int, float] = {}
     for coordinate, threshold, at_most in path:
