@@ -149,9 +149,9 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         "choose",
         "Choose a threshold",
         paragraph(
-            "Accept more strangers, or reject more of the right people: move the slider to see what each threshold does. Bounds "
-            f"hold at all thresholds together, with {sure} confidence for new {result.unit}, because an interval at one threshold "
-            "does not hold for a threshold that was picked by looking at all of them."
+            "Accept more strangers, or reject more of the right people: move the slider to see what each threshold does. "
+            f"Bounds hold at all thresholds together, with {sure} confidence for new {result.unit}, because an interval at one "
+            "threshold does not hold for a threshold that was picked by looking at all of them."
         ),
         '<div class="panel">',
         '<label for="slider">Threshold <span class="hint">to the left more are accepted, to the right fewer; arrow keys move '
@@ -164,8 +164,8 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         "</div>",
         '<div class="note">',
         paragraph(
-            "A point picked here is not guaranteed: it fits these data. To use its rate with a guarantee, calibrate on other data "
-            f"of people who are neither in the training data nor here.{kept}"
+            "A point picked here is not guaranteed: it fits these data. To use its rate with a guarantee, calibrate on other "
+            f"data of people who are neither in the training data nor here.{kept}"
         ),
         _command("command-calibrate"),
         paragraph("Or set the threshold as it is, without a guarantee:"),
@@ -176,8 +176,8 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         chart(
             "roc",
             f"ROC curve with its band. AUC {plain(result.auc.value, 4)}. The table of operating points below has its values.",
-            f'ROC curve with a {sure} band for all thresholds together. <span class="key chosen"></span>chosen threshold, in the box '
-            f"of its bounds.{escape(marked)}",
+            f'ROC curve with a {sure} band for all thresholds together. <span class="key chosen"></span>chosen threshold, in '
+            f"the box of its bounds.{escape(marked)}",
         ),
         chart(
             "det",
@@ -188,8 +188,8 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
         chart(
             "scores",
             f"Histograms of the scores of {result.n_same:,} same and {result.n_different:,} different pairs.",
-            'Scores of <span class="key same"></span>same and <span class="key different"></span>different pairs. Scores to the right '
-            "of the line are accepted.",
+            'Scores of <span class="key same"></span>same and <span class="key different"></span>different pairs. Scores to '
+            "the right of the line are accepted.",
         ),
         table(
             f"Operating points: the best threshold for each false positive rate here; {sure} intervals for new {result.unit}",
@@ -201,7 +201,8 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
 
 def _command(name: str) -> str:
     """Return the place of a command, with a button that copies it."""
-    return f'<div class="command"><code id="{name}"></code><button type="button" data-copy="{name}">Copy the command</button></div>'
+    button = f'<button type="button" data-copy="{name}">Copy the command</button>'
+    return f'<div class="command"><code id="{name}"></code>{button}</div>'
 
 
 def subgroups(result: Evaluation, by: str) -> str:
@@ -216,8 +217,8 @@ def subgroups(result: Evaluation, by: str) -> str:
         "subgroups",
         f"By {by}",
         paragraph(
-            f"Rates of pairs within each subgroup, all at the threshold {result.by_threshold:.5g}. A threshold that is right for "
-            "all people together may be wrong for some of them."
+            f"Rates of pairs within each subgroup, all at the threshold {result.by_threshold:.5g}. A threshold that is right "
+            "for all people together may be wrong for some of them."
         ),
         '<div class="columns">',
         chart(
@@ -266,8 +267,8 @@ def tree(n_cells: int, n_shown: int) -> str:
         "model",
         "What the model looks at: the tree",
         paragraph(
-            "The tree divides all pairs into cells, from the most similar (left) to the most different (right). Click a cell to "
-            f"open it and to see its rule and its segment of the ROC curve; arrow keys work, too.{shown}"
+            "The tree divides all pairs into cells, from the most similar (left) to the most different (right). Click a cell "
+            f"to open it and to see its rule and its segment of the ROC curve; arrow keys work, too.{shown}"
         ),
         '<p class="no-print"><button type="button" class="quiet" id="open-all">Open all cells</button> '
         '<button type="button" class="quiet" id="close-all">Close all cells</button></p>',
