@@ -74,7 +74,7 @@ def test_a_display_draws_twice(tree, display, arguments):
     assert drawn.ax_ is not first
     n_artists = len(first.get_children())
     assert drawn.plot(first).ax_ is first
-    assert len(first.get_children()) - n_artists <= 2  # a curve and its knots; no second frame
+    assert len(first.get_children()) - n_artists <= 4  # a curve, its band and two marks; no second frame
     drawn.figure_.canvas.draw()
 
 

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 from sklearn.neighbors import KNeighborsClassifier
 
 from simtree import CartSplitter, ClassifierSplitter, CutSplitter, LinearSplitter, SimilarityTree, evaluate
@@ -33,6 +34,7 @@ from simtree.plots import (
     ThresholdDisplay,
     TreeDisplay,
 )
+from simtree.trees import Explanation
 from simtree.trees._rank_tree import TreeBuilder
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 
@@ -220,7 +222,9 @@ def test_a_log_axis_has_no_zeros_and_shows_the_curve(tree):
     inner = ~np.isin(fpr, roc.fpr)
     np.testing.assert_array_equal(tpr[inner], roc.at(fpr[inner]))
     assert drawn.ax_.get_xscale() == "log"
-    assert drawn.ax_.get_xlim()[0] == pytest.approx(min(0.01, roc.fpr[roc.fpr > 0].min() / 2))
+    assert drawn.ax_.get_xlim()[0] == pytest.approx(min(0.1, roc.fpr[roc.fpr > 0].min()))
+    first = roc.at(drawn.ax_.get_xlim()[0])
+    assert first - 0.12 < drawn.ax_.get_ylim()[0] < first
 
 
 def test_several_curves_share_axes(tree):
@@ -229,7 +233,8 @@ def test_several_curves_share_axes(tree):
     second = RocDisplay(Roc([0, 0.2, 1], [0, 0.7, 1]), name="coarse", knots=False).plot(first.ax_, color="black")
     ax = first.ax_
     assert ax.get_xscale() == "log"
-    assert ax.get_xlim()[0] == pytest.approx(5e-7)
+    assert ax.get_xlim()[0] == pytest.approx(1e-6)
+    assert ax.get_ylim()[0] == pytest.approx(-0.01)
     assert first.chance_ is second.chance_
     assert first.line_ in ax.lines
     assert second.line_.get_color() == "black"
@@ -262,7 +267,20 @@ def test_bars_are_the_contributions_and_the_rest_is_summed_up(tree):
     assert widths == why.contributions[order].tolist()
     short = ExplanationDisplay(why, max_features=3).plot()
     assert [bar.get_width() for bar in short.bars_] == [*why.contributions[order[:3]], why.contributions[order[3:]].sum()]
-    assert short.ax_.get_yticklabels()[-1].get_text() == "1 more features"
+    assert short.ax_.get_yticklabels()[-1].get_text() == "1 more feature"
+    assert short.bars_[-1].get_hatch()
+
+
+def test_many_small_contributions_do_not_dwarf_the_others():
+    why = Explanation(
+        tuple(f"x{j}" for j in range(40)), np.zeros(40), np.ones(40), np.r_[[0.5, -0.25], np.full(38, 0.2)], 0.0, 7.85
+    )
+    drawn = ExplanationDisplay(why, max_features=2, threshold=8.0).plot()
+    left, right = drawn.ax_.get_xlim()
+    assert left < -0.25
+    assert 0.5 < right < 1.5 < drawn.bars_[-1].get_width()
+    assert [text.get_text() for text in drawn.ax_.texts] == ["+7.6"]
+    assert drawn.ax_.get_title().endswith("rejected at threshold 8")
 
 
 def test_pruning_lines_are_the_path(tree):
@@ -298,10 +316,17 @@ def test_det_curve_has_the_rates_and_a_band_around_them(judged):
     _, found = judged
     drawn = DetDisplay(found, name="tree").plot()
     fmr, fnmr = drawn.line_.get_data()
-    inside = found.roc.fpr > 0
-    np.testing.assert_allclose(np.asarray(fmr)[inside], found.roc.fpr[inside])
-    np.testing.assert_allclose(fnmr, np.maximum(1 - found.roc.tpr, 0.5 / found.n_same))
-    assert drawn.ax_.get_xscale() == drawn.ax_.get_yscale() == "log"
+    half = 0.5 / found.n_different, 0.5 / found.n_same
+    np.testing.assert_allclose(fmr, np.clip(found.roc.fpr, half[0], 1 - half[0]))
+    np.testing.assert_allclose(fnmr, np.clip(1 - found.roc.tpr, half[1], 1 - half[1]))
+    # Equal distances on the axes are equal differences of normal deviates.
+    places = drawn.ax_.transData.transform([(ndtr(z), 0.5) for z in (-2.0, -1.0, 0.0)])[:, 0]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1])
+    assert drawn.eer_.get_xydata()[0].tolist() == pytest.approx([found.eer.value] * 2)
+    at = np.flatnonzero(found.band.thresholds == found.threshold)[0]
+    assert drawn.point_.get_xydata()[0].tolist() == pytest.approx([found.band.fpr[at], 1 - found.band.tpr[at]])
+    assert "95 % band, for new identities" in [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    drawn.figure_.canvas.draw()
     assert share_inside(drawn.band_, found.band.fpr, 1 - found.band.tpr) > 0.9
 
 
@@ -314,7 +339,11 @@ def test_curves_share_axes(judged):
     _, found = judged
     first = DetDisplay(found, name="one").plot()
     DetDisplay(found, name="two").plot(first.ax_)
-    assert [text.get_text().split(" ")[0] for text in first.ax_.get_legend().get_texts()] == ["one", "two"]
+    labels = [text.get_text() for text in first.ax_.get_legend().get_texts()]
+    assert [label for label in labels if "(EER" in label] == [
+        f"{name} (EER = {found.eer.value:.3g})" for name in ("one", "two")
+    ]
+    assert labels.count("95 % band, for new identities") == 1
 
 
 def test_roc_band_holds_the_curve(judged):
@@ -324,6 +353,18 @@ def test_roc_band_holds_the_curve(judged):
     assert RocDisplay(found.roc).plot().band_ is None
 
 
+@pytest.mark.parametrize("log_fpr", [False, True])
+def test_the_threshold_in_use_is_marked_on_the_curve(judged, people, log_fpr):
+    X, y = people
+    tree, _ = judged
+    drawn = RocDisplay.from_estimator(tree, X[80:], y[80:], log_fpr=log_fpr)
+    scores = tree.pair_score(np.column_stack(np.triu_indices(160, k=1)), X[80:])
+    u, v = (y[80:][rows] for rows in np.triu_indices(160, k=1))
+    accepted = scores >= tree.threshold_
+    assert drawn.point_.get_xydata()[0].tolist() == pytest.approx([accepted[u != v].mean(), accepted[u == v].mean()])
+    assert RocDisplay.from_estimator(tree).point_ is None
+
+
 def test_a_band_needs_held_out_data(tree):
     with pytest.raises(ValueError, match="band=True needs held-out data"):
         RocDisplay.from_estimator(tree, band=True)
@@ -331,7 +372,11 @@ def test_a_band_needs_held_out_data(tree):
 
 def test_cmc_curve(judged):
     _, found = judged
-    np.testing.assert_array_equal(CmcDisplay(found).plot().line_.get_ydata(), found.cmc)
+    drawn = CmcDisplay(found).plot()
+    np.testing.assert_array_equal(drawn.line_.get_ydata(), found.cmc)
+    assert drawn.ax_.get_ylim()[0] == 0.0
+    assert drawn.chance_.get_ydata()[:2].tolist() == pytest.approx([1 / 40, 2 / 40])
+    assert "160 samples" in drawn.ax_.get_title()
     with pytest.raises(ValueError, match="evaluation has no searches"):
         CmcDisplay.from_predictions([True, False], [2, 1])
 
@@ -341,19 +386,25 @@ def test_histograms_are_shares(judged):
     drawn = ScoreHistogramDisplay(found).plot(threshold=20.0)
     for area in (drawn.same_, drawn.different_):
         assert area.get_data().values.sum() == pytest.approx(1.0)
-    assert [text.get_text() for text in drawn.ax_.get_legend().get_texts()] == ["different pairs", "same pairs", "threshold"]
+    assert [text.get_text() for text in drawn.ax_.get_legend().get_texts()] == ["different pairs", "same pairs", "threshold 20"]
 
 
 def test_the_chosen_threshold_is_marked(judged, people):
     X, y = people
     tree, _ = judged
     drawn = ThresholdDisplay.from_estimator(tree, X[80:], y[80:])
-    labels = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
-    assert labels == ["true positive rate", "false positive rate", "chosen threshold", "target 0.1"]
-    assert drawn.ax_.lines[-2].get_xdata()[0] == tree.threshold_
-    np.testing.assert_allclose(
-        drawn.tpr_line_.get_ydata(), np.maximum(drawn.evaluation.band.tpr, 0.5 / drawn.evaluation.n_different)
-    )
+    labels = [text.get_text() for text in drawn.tpr_ax_.get_legend().get_texts()]
+    band = drawn.evaluation.band
+    chosen = f"chosen threshold {tree.threshold_:.4g}"
+    assert labels == [band.label, "false positive rate", chosen, "target 0.1", "true positive rate"]
+    np.testing.assert_allclose(drawn.tpr_line_.get_ydata(), band.tpr)
+    np.testing.assert_allclose(drawn.fpr_line_.get_ydata(), np.maximum(band.fpr, 0.5 / drawn.evaluation.n_different))
+    assert (drawn.ax_.get_yscale(), drawn.tpr_ax_.get_yscale()) == ("log", "linear")
+    at = np.flatnonzero(band.thresholds >= tree.threshold_)[-1]
+    for ax, rate in ((drawn.ax_, band.fpr[at]), (drawn.tpr_ax_, band.tpr[at])):
+        assert [text.get_text() for text in ax.texts] == [f"{100 * rate:.3g} %"]
+    before = len(drawn.figure_.axes)
+    assert len(drawn.plot(drawn.ax_).figure_.axes) == before
 
 
 def test_importances_are_sorted_and_summed_up(tree):

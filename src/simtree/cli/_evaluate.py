@@ -203,7 +203,7 @@ def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> lis
 
     from simtree.plots import CmcDisplay, DetDisplay, RocDisplay, ScoreHistogramDisplay, ThresholdDisplay
 
-    roc = RocDisplay(found.roc, knots=False, band=found.band).plot(log_fpr=True)
+    roc = RocDisplay(found.roc, knots=False, band=found.band, threshold=found.threshold).plot(log_fpr=True)
     displays: dict[str, Any] = {
         "det": DetDisplay(found).plot(),
         "roc": roc,

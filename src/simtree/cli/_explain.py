@@ -85,7 +85,7 @@ def explain(
         order = explanation.order()
         shown = _n_shown(explanation.contributions[order]) if top is None else top
         if plot is not None:
-            _draw(explanation, plot, shown)
+            _draw(explanation, plot, shown, float(learned.threshold_))
     result = {
         "first": first,
         "second": second,
@@ -119,12 +119,12 @@ def _unexplained(model: Any) -> str:
     return UNEXPLAINED.get(type(model), f"a {type(model).__name__}")
 
 
-def _draw(explanation: Any, file: Path, top: int) -> None:
+def _draw(explanation: Any, file: Path, top: int, threshold: float) -> None:
     import matplotlib.pyplot as plt
 
     from simtree.plots import ExplanationDisplay
 
-    display = ExplanationDisplay(explanation, max_features=top).plot()
+    display = ExplanationDisplay(explanation, max_features=top, threshold=threshold).plot()
     display.figure_.savefig(file, dpi=150)
     plt.close(display.figure_)
 

@@ -315,14 +315,14 @@ def _evaluate(
         min_cllr=counted.min_cllr,
         **_identification(counted, options),
         histogram=counted.histogram,
-        band=Band(thresholds, different, same, of_fpr, of_tpr),
+        band=Band(thresholds, different, same, of_fpr, of_tpr, options.confidence, options.unit),
         by_threshold=by_threshold if subgroups else None,
         by=tuple(
             _subgroup_rates(subgroup, subgroup_tallies, index, options.confidence)
             for subgroup, subgroup_tallies in zip(subgroups, counted.subgroups, strict=True)
         ),
         threshold=None if options.threshold is not None and math.isinf(options.threshold) else by_threshold,
-        simultaneous=simultaneous_band(tallies, options.confidence) if options.simultaneous else None,
+        simultaneous=simultaneous_band(tallies, options.confidence, options.unit) if options.simultaneous else None,
         warnings=find_doubts(tallies, counted.searches, index, options.unit),
     )
 

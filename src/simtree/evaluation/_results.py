@@ -105,6 +105,12 @@ class Band:
         Rates at each threshold.
     fpr_interval, tpr_interval : array of shape (n, 2)
         Lower and upper ends of their intervals.
+    confidence : float or None
+        Confidence level of the intervals, if it is known.
+    unit : str or None
+        What the intervals are for, as in `Evaluation`, if it is known.
+    simultaneous : bool
+        Whether the intervals hold at all thresholds together.
     """
 
     thresholds: FloatArray
@@ -112,6 +118,16 @@ class Band:
     tpr: FloatArray
     fpr_interval: FloatArray
     tpr_interval: FloatArray
+    confidence: float | None = None
+    unit: str | None = None
+    simultaneous: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name of the band in a legend."""
+        level = "band" if self.confidence is None else f"{100 * self.confidence:g} % band"
+        together = " for all thresholds" if self.simultaneous else ""
+        return f"{level}{together}" if self.unit is None else f"{level}{together}, for new {self.unit}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

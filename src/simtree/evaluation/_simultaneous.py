@@ -23,7 +23,7 @@ N_DRAWS = 4_000
 MIN_SHARE = 1e-10
 
 
-def simultaneous_band(tallies: CurveTallies, confidence: float) -> Band:
+def simultaneous_band(tallies: CurveTallies, confidence: float, unit: str | None = None) -> Band:
     """Return the rates at all thresholds, with intervals that hold for all of them together.
 
     Parameters
@@ -32,6 +32,8 @@ def simultaneous_band(tallies: CurveTallies, confidence: float) -> Band:
         Counts of same and different pairs.
     confidence : float
         Confidence level of the entire band.
+    unit : str, optional
+        What the band is for, as in `Evaluation`.
 
     Returns
     -------
@@ -43,7 +45,8 @@ def simultaneous_band(tallies: CurveTallies, confidence: float) -> Band:
         np.column_stack(monotone_ends(_with_few_errors(tally, ends, each)))
         for tally, ends in zip((tallies.different, tallies.same), tallies.rate_intervals(each), strict=True)
     )
-    return Band(tallies.same.thresholds, tallies.different.rates[:-1], tallies.same.rates[:-1], of_fpr, of_tpr)
+    rates = tallies.different.rates[:-1], tallies.same.rates[:-1]
+    return Band(tallies.same.thresholds, *rates, of_fpr, of_tpr, confidence, unit, simultaneous=True)
 
 
 def _with_few_errors(tally: PairTally, ends: FloatArray, confidence: float) -> FloatArray:

@@ -7,15 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._intervals import monotone_ends
+from simtree.evaluation._report import rates_at_threshold
 from simtree.evaluation._results import Evaluation
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.metrics import FloatArray, det_points
 from simtree.models._base import Similarity
-from simtree.plots._style import BLUE, FAINT, ORANGE, Display
+from simtree.plots._style import BLUE, FAINT, ORANGE, Display, percent
+
+# Rates at the ticks of normal-deviate axes, and where these axes end.
+TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.4, 0.6, 0.8)
+LOWEST, HIGHEST = 1e-6, 0.9
+# Label of the second axes of a threshold display.
+TWIN = "axes of true positive rates"
 
 
 class _EvaluationDisplay(Display):
@@ -98,7 +106,9 @@ class _EvaluationDisplay(Display):
 
 
 class DetDisplay(_EvaluationDisplay):
-    """Detection error tradeoff (DET) curve: the false negative rate against the false positive rate, on logarithmic axes.
+    """Detection error tradeoff (DET) curve: the false negative against the false positive rate, on normal-deviate axes.
+
+    Normal scores of both kinds of pairs give a straight line. The equal error rate and the threshold in use are marked.
 
     Parameters
     ----------
@@ -109,8 +119,9 @@ class DetDisplay(_EvaluationDisplay):
 
     Attributes
     ----------
-    ax_, figure_, line_, band_
-        Axes and figure it was last drawn on, the curve, and the band of the intervals of both rates.
+    ax_, figure_, line_, band_, eer_, point_
+        Axes and figure it was last drawn on, the curve, the band of the intervals of both rates, the mark of the equal error
+        rate, and that of the threshold in use (or None).
 
     Examples
     --------
@@ -141,23 +152,52 @@ class DetDisplay(_EvaluationDisplay):
         evaluation = self.evaluation
         fpr, fnr = det_points(evaluation.roc)
         floor_x, floor_y = 0.5 / evaluation.n_different, 0.5 / evaluation.n_same
+        lows = (ax.get_xlim()[0], ax.get_ylim()[0]) if ax.get_xscale() == "function" else (HIGHEST, HIGHEST)
         error = f"EER = {evaluation.eer.value:.3g}"
-        style = {"drawstyle": "steps-post", "label": error if self.name is None else f"{self.name} ({error})", **line_kwargs}
-        # A logarithmic axis cannot show zero: rates of zero are drawn at half a pair.
-        (self.line_,) = ax.plot(np.maximum(fpr, floor_x), np.maximum(fnr, floor_y), **style)
+        style = {"label": error if self.name is None else f"{self.name} ({error})", **line_kwargs}
+        # Rates of 0 and 1 have no normal deviate: they are drawn at half a pair.
+        (self.line_,) = ax.plot(_inside(fpr, floor_x), _inside(fnr, floor_y), **style)
+        colour = self.line_.get_color()
         low_fpr, high_fpr = monotone_ends(evaluation.band.fpr_interval)
         low_tpr, high_tpr = monotone_ends(evaluation.band.tpr_interval)
-        x = np.concatenate([low_fpr, high_fpr[::-1]])
-        y = 1.0 - np.concatenate([high_tpr, low_tpr[::-1]])
-        colour = self.line_.get_color()
-        (self.band_,) = ax.fill(np.maximum(x, floor_x), np.maximum(y, floor_y), color=colour, alpha=0.18, lw=0, zorder=1)
-        drawn_before = ax.get_xscale() == "log"
-        limits = ax.get_xlim()[0] if drawn_before else 1.0, ax.get_ylim()[0] if drawn_before else 1.0
-        ax.set(xscale="log", yscale="log", xlabel="False positive rate", ylabel="False negative rate")
-        ax.set(xlim=(min(limits[0], floor_x), 1.0), ylim=(min(limits[1], max(floor_y, 1e-4)), 1.0))
+        x = np.concatenate([low_fpr, high_fpr[-1:], high_fpr[::-1]])
+        y = 1.0 - np.concatenate([high_tpr, high_tpr[-1:], low_tpr[::-1]])
+        label = self._new_label(evaluation.band.label)
+        filled = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 1, "label": label}
+        (self.band_,) = ax.fill(_inside(x, floor_x), _inside(y, floor_y), **filled)
+        marked = {"ls": "none", "mec": colour, "mfc": "white", "mew": 1.6, "zorder": 4}
+        equal = evaluation.eer.value
+        at_eer = _inside(np.array([equal]), floor_x), _inside(np.array([equal]), floor_y)
+        (self.eer_,) = ax.plot(*at_eer, marker="o", ms=6, label=self._new_label("equal error rate"), **marked)
+        self.point_ = None
+        rates = rates_at_threshold(evaluation)
+        if rates is not None:
+            at = _inside(np.array([rates.fpr]), floor_x), _inside(np.array([1.0 - rates.tpr]), floor_y)
+            words = f"threshold {rates.threshold:.4g}: {percent(rates.fpr)}, {percent(1.0 - rates.tpr)}"
+            (self.point_,) = ax.plot(*at, marker="D", ms=6.5, label=words, **marked)
+        self._deviate_axes(min(lows[0], max(floor_x, LOWEST)), min(lows[1], max(floor_y, LOWEST)))
+        self._title("DET curve")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
-        self._legend(loc="lower left")
+        self._legend(loc="upper right", fontsize=9)
         return self
+
+    def _deviate_axes(self, left: float, bottom: float) -> None:
+        """Scale both axes by normal deviates, from the lowest rates to `HIGHEST`."""
+        ax = self.ax_
+        functions = lambda rates: ndtri(np.clip(rates, 1e-300, 1.0 - 1e-16)), ndtr  # noqa: E731
+        ax.set_xscale("function", functions=functions)
+        ax.set_yscale("function", functions=functions)
+        ax.set(xlim=(left, HIGHEST), ylim=(bottom, HIGHEST), xlabel="False positive rate", ylabel="False negative rate")
+        for axis, low in ((ax.xaxis, left), (ax.yaxis, bottom)):
+            ticks = [rate for rate in TICKS if low <= rate <= HIGHEST]
+            axis.set_ticks(ticks, [percent(rate).replace("e-05", "e-5") for rate in ticks])
+            axis.set_ticks([], minor=True)
+        ax.tick_params(axis="x", labelrotation=45)
+
+
+def _inside(rates: FloatArray, floor: float) -> FloatArray:
+    """Return rates that are kept away from 0 and 1."""
+    return np.clip(rates, floor, 1.0 - floor)
 
 
 class CmcDisplay(_EvaluationDisplay):
@@ -174,8 +214,8 @@ class CmcDisplay(_EvaluationDisplay):
 
     Attributes
     ----------
-    ax_, figure_, line_
-        Axes and figure it was last drawn on, and the curve.
+    ax_, figure_, line_, chance_
+        Axes and figure it was last drawn on, the curve, and that of a ranking by chance.
 
     Examples
     --------
@@ -214,11 +254,17 @@ class CmcDisplay(_EvaluationDisplay):
         """
         ax = self._take_axes(ax, figsize=(5.6, 4.2), layout="constrained")
         rates = np.asarray(self.evaluation.cmc)
+        ranks = np.arange(1, len(rates) + 1)
         first = f"rank 1: {rates[0]:.3f}"
         style = {"marker": "o", "ms": 4, "label": first if self.name is None else f"{self.name} ({first})", **line_kwargs}
-        (self.line_,) = ax.plot(np.arange(1, len(rates) + 1), rates, **style)
-        ax.set(xlabel="Rank", ylabel="Identification rate", ylim=(None, 1.01))
+        (self.line_,) = ax.plot(ranks, rates, **style)
+        n_identities, n_samples = self.evaluation.n_identities or 1, self.evaluation.n_samples or 1
+        chance = np.minimum(ranks / n_identities, 1.0)
+        label = self._new_label(f"chance, {n_identities:,} identities")
+        (self.chance_,) = ax.plot(ranks, chance, color=FAINT, ls=":", lw=1.2, label=label)
+        ax.set(xlabel="Rank", ylabel="Identification rate", ylim=(0.0, 1.01))
         ax.xaxis.get_major_locator().set_params(integer=True)
+        self._title(f"CMC curve: each of {n_samples:,} samples among all others")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         self._legend(loc="lower right")
         return self
@@ -274,8 +320,8 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
         for counts, colour in ((histogram.different, ORANGE), (histogram.same, BLUE)):
             ax.stairs(counts / counts.sum(), histogram.edges, color=colour, lw=1.4)
         if threshold is not None:
-            ax.axvline(threshold, color=FAINT, ls=":", lw=1.4, label="threshold")
-        ax.set(xlabel="Score", ylabel="Proportion of pairs", title=self.name or "")
+            ax.axvline(threshold, color=FAINT, ls=":", lw=1.4, label=f"threshold {threshold:.4g}")
+        ax.set(xlabel="Score", ylabel="Proportion of pairs", title=self.name or "Scores of same and different pairs")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         ax.set_axisbelow(True)
         self._legend()
@@ -283,7 +329,7 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
 
 
 class ThresholdDisplay(_EvaluationDisplay):
-    """True and false positive rates against the threshold, with their intervals.
+    """False positive rate (left axis, logarithmic) and true positive rate (right axis, linear) against the threshold.
 
     Parameters
     ----------
@@ -296,8 +342,8 @@ class ThresholdDisplay(_EvaluationDisplay):
 
     Attributes
     ----------
-    ax_, figure_, fpr_line_, tpr_line_
-        Axes and figure it was last drawn on, and the curves.
+    ax_, tpr_ax_, figure_, fpr_line_, tpr_line_
+        Axes of both rates and figure it was last drawn on, and the curves.
 
     Examples
     --------
@@ -361,26 +407,48 @@ class ThresholdDisplay(_EvaluationDisplay):
         Self
             The display, drawn.
         """
-        ax = self._take_axes(ax, figsize=(5.6, 4.4), layout="constrained")
+        ax = self._take_axes(ax, figsize=(6.2, 4.4), layout="constrained")
         ax.clear()
-        band, floor = self.evaluation.band, 0.5 / self.evaluation.n_different
-        curves = (
-            ("true positive rate", band.tpr, band.tpr_interval, BLUE),
-            ("false positive rate", band.fpr, band.fpr_interval, ORANGE),
-        )
-        self.tpr_line_, self.fpr_line_ = (self._draw_rate(*curve, floor) for curve in curves)
+        evaluation = self.evaluation
+        band, floor = evaluation.band, 0.5 / evaluation.n_different
+        for other in ax.get_shared_x_axes().get_siblings(ax):
+            if other.get_label() == TWIN:  # of an earlier drawing on the same axes
+                other.remove()
+        self.tpr_ax_ = ax.twinx()
+        self.tpr_ax_.set_label(TWIN)
+        self.fpr_line_ = self._draw_rate(ax, "false positive rate", band.fpr, band.fpr_interval, ORANGE, floor)
+        self.tpr_line_ = self._draw_rate(self.tpr_ax_, "true positive rate", band.tpr, band.tpr_interval, BLUE, 0.0)
         if self.report is not None:
-            ax.axvline(self.report.threshold, color=FAINT, ls=":", lw=1.4, label="chosen threshold")
-            if self.report.max_fpr is not None:
-                ax.axhline(self.report.max_fpr, color=FAINT, ls="--", lw=1.0, label=f"target {self.report.max_fpr:g}")
-        ax.set(yscale="log", ylim=(floor, 1.1), xlabel="Threshold", ylabel="Rate", title=self.name or "")
+            self._mark_chosen(self.report)
+        ax.set(yscale="log", ylim=(floor, 1.1), xlabel="Threshold", title=self.name or "Rates at each threshold")
+        ax.set_ylabel("False positive rate", color=ORANGE)
+        self.tpr_ax_.set(ylim=(0.0, 1.01))
+        self.tpr_ax_.set_ylabel("True positive rate", color=BLUE)
         ax.grid(visible=True, alpha=0.25, lw=0.6)
-        self._legend(loc="lower left")
+        handles, labels = ax.get_legend_handles_labels()
+        others = self.tpr_ax_.get_legend_handles_labels()
+        # On the axes that are drawn last, so that no curve runs through it.
+        self.tpr_ax_.legend(handles + others[0], labels + others[1], loc="best", fontsize=9, framealpha=0.9, edgecolor="none")
         return self
 
-    def _draw_rate(self, label: str, rate: FloatArray, interval: FloatArray, colour: str, floor: float) -> Any:
-        thresholds = self.evaluation.band.thresholds
+    def _mark_chosen(self, report: ThresholdReport) -> None:
+        """Mark the chosen threshold and its target, and write the rates where the curves cross it."""
+        band = self.evaluation.band
+        self.ax_.axvline(report.threshold, color=FAINT, ls=":", lw=1.4, label=f"chosen threshold {report.threshold:.4g}")
+        if report.max_fpr is not None:
+            self.ax_.axhline(report.max_fpr, color=FAINT, ls="--", lw=1.0, label=f"target {report.max_fpr:g}")
+        place = max(int(np.searchsorted(-band.thresholds, -report.threshold, side="right")) - 1, 0)
+        ground = {"fc": self.ax_.get_facecolor(), "ec": "none", "alpha": 0.85, "pad": 1.0}
+        for ax, rate, colour in ((self.ax_, band.fpr[place], ORANGE), (self.tpr_ax_, band.tpr[place], BLUE)):
+            y = max(float(rate), 0.5 / self.evaluation.n_different)
+            ax.plot([report.threshold], [y], "o", ms=5, color=colour, label="_chosen")
+            beside = {"xytext": (6, 4), "textcoords": "offset points", "color": colour, "bbox": ground}
+            ax.annotate(percent(float(rate)), (report.threshold, y), **beside)
+
+    def _draw_rate(self, ax: Any, label: str, rate: FloatArray, interval: FloatArray, colour: str, floor: float) -> Any:
+        band = self.evaluation.band
         low, high = (np.maximum(ends, floor) for ends in monotone_ends(interval))
-        self.ax_.fill_between(thresholds, low, high, color=colour, alpha=0.18, lw=0, step="pre")
-        (line,) = self.ax_.plot(thresholds, np.maximum(rate, floor), color=colour, label=label, drawstyle="steps-pre")
+        filled = {"color": colour, "alpha": 0.18, "lw": 0, "step": "pre", "label": self._new_label(band.label)}
+        ax.fill_between(band.thresholds, low, high, **filled)
+        (line,) = ax.plot(band.thresholds, np.maximum(rate, floor), color=colour, label=label, drawstyle="steps-pre")
         return line

@@ -15,11 +15,13 @@ from simtree.metrics import Roc, roc_curve
 from simtree.models._base import Similarity
 from simtree.plots._style import FAINT, Display
 
-# On logarithmic axes curves have these points in addition to their knots; the axis starts at this rate, or at half the smallest
+# On logarithmic axes curves have these points in addition to their knots; the axis starts at this rate, or at the smallest
 # positive false positive rate if that is lower.
 LOG_GRID = np.geomspace(1e-9, 1.0, 500)
-MAX_LEFT_LIMIT = 1e-2
-CHANCE = "chance"
+MAX_LEFT_LIMIT = 1e-1
+CHANCE, IN_USE = "chance", "threshold in use"
+# Entries of the legend after those of the curves.
+LAST = (CHANCE, IN_USE)
 MANY_KNOTS = 64
 
 
@@ -37,12 +39,14 @@ class RocDisplay(Display):
     band : Band, optional
         Intervals of the rates at some thresholds, as computed by `evaluate`. The band is the union, over the thresholds, of the
         rectangles of both intervals.
+    threshold : float, optional
+        Threshold in use, which is marked on a curve that has thresholds.
 
     Attributes
     ----------
-    ax_, figure_, line_, knots_, band_, chance_
-        Axes and figure the curve was last drawn on, its line, its markers and its band (or None), and the chance line, which
-        curves on the same axes share.
+    ax_, figure_, line_, knots_, band_, point_, chance_
+        Axes and figure the curve was last drawn on, its line, its markers, its band and the point of the threshold (or None),
+        and the chance line, which curves on the same axes share.
 
     Examples
     --------
@@ -54,9 +58,18 @@ class RocDisplay(Display):
     'by hand (AUC = 0.875)'
     """
 
-    def __init__(self, roc: Roc, *, knots: bool = True, name: str | None = None, band: Band | None = None) -> None:
+    def __init__(
+        self,
+        roc: Roc,
+        *,
+        knots: bool = True,
+        name: str | None = None,
+        band: Band | None = None,
+        threshold: float | None = None,
+    ) -> None:
         self.roc = roc
         self.band = band
+        self.threshold = threshold
         self.knots = knots
         self.name = name
 
@@ -75,7 +88,7 @@ class RocDisplay(Display):
         ax: Any = None,
         **line_kwargs: Any,
     ) -> Self:
-        """Draw the training curve of a fitted similarity, or its curve on other data.
+        """Draw the training curve of a fitted similarity, or its curve on other data with the threshold in use marked.
 
         Parameters
         ----------
@@ -98,7 +111,7 @@ class RocDisplay(Display):
         given = [key for key, value in (("X", X), ("y", y), ("pairs", pairs)) if value is not None]
         if given and (X is None or y is None):
             raise ValueError(f"Only {' and '.join(given)} given; give X and y, or neither for the training curve.")
-        intervals = None
+        intervals, threshold = None, None
         if X is None or y is None:
             if band:
                 raise ValueError("band=True needs held-out data; give X and y.")
@@ -106,9 +119,11 @@ class RocDisplay(Display):
         elif band:
             evaluation = evaluate(estimator, X, y, pairs=pairs)
             roc, intervals, default = evaluation.roc, evaluation.band, evaluation.name
+            threshold = float(estimator.threshold_)
         else:
             roc, default = estimator._roc_on(X, y, pairs), type(estimator).__name__
-        display = cls(roc, knots=knots, name=default if name is None else name, band=intervals)
+            threshold = float(estimator.threshold_)
+        display = cls(roc, knots=knots, name=default if name is None else name, band=intervals, threshold=threshold)
         return display.plot(ax, log_fpr=log_fpr, **line_kwargs)
 
     @classmethod
@@ -150,8 +165,8 @@ class RocDisplay(Display):
         ax : matplotlib axes, optional
             Axes to draw on, perhaps with other curves; a new figure by default.
         log_fpr : bool, default=False
-            Whether to show false positive rates on a logarithmic axis, down to half the smallest positive one. An axis that is
-            already logarithmic is kept.
+            Whether to show false positive rates on a logarithmic axis, down to the smallest positive one; the axis of true
+            positive rates begins where the curve does. An axis that is already logarithmic is kept.
         **line_kwargs
             Properties of the line, as in ``ax.plot``.
 
@@ -174,10 +189,12 @@ class RocDisplay(Display):
             every = 0.02 if self.roc.fpr.size > MANY_KNOTS else None
             style = {"marker": "o", "ms": 3.5, "ls": "none", "color": self.line_.get_color(), "markevery": every}
             (self.knots_,) = ax.plot(self.roc.fpr[shown], self.roc.tpr[shown], label="_knots", **style)
+        self.point_ = self._draw_threshold(self.line_.get_color(), log)
+        self._title("ROC curve")
         handles, labels = zip(
-            *sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: entry[1] == CHANCE), strict=True
+            *sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda entry: entry[1] in LAST), strict=True
         )
-        ax.legend(handles, labels, loc="upper left" if log else "lower right", frameon=False)
+        ax.legend(handles, labels, loc="best" if log else "lower right", frameon=False)
         return self
 
     def _draw_band(self, colour: str) -> Any:
@@ -189,8 +206,20 @@ class RocDisplay(Display):
         best = np.append(0.0, low_fpr), np.append(0.0, high_tpr)
         worst = np.append(0.0, high_fpr), np.append(0.0, low_tpr)
         x, y = (np.concatenate([up, [1.0], down[::-1]]) for up, down in zip(best, worst, strict=True))
-        (band,) = self.ax_.fill(np.maximum(x, LOG_GRID[0]), y, color=colour, alpha=0.18, lw=0, zorder=1)
+        label = self._new_label(self.band.label)
+        (band,) = self.ax_.fill(np.maximum(x, LOG_GRID[0]), y, color=colour, alpha=0.18, lw=0, zorder=1, label=label)
         return band
+
+    def _draw_threshold(self, colour: str, log: bool) -> Any:
+        """Mark the rates at the threshold in use."""
+        if self.threshold is None or self.roc.thresholds is None:
+            return None
+        place = int(np.searchsorted(-self.roc.thresholds, -self.threshold, side="right")) - 1
+        fpr, tpr = float(self.roc.fpr[place]), float(self.roc.tpr[place])
+        x = max(fpr, self.ax_.get_xlim()[0]) if log else fpr
+        style = {"marker": "D", "ms": 6.5, "ls": "none", "mec": colour, "mfc": "white", "mew": 1.6, "zorder": 4}
+        label = self._new_label(IN_USE)
+        return self.ax_.plot([x], [tpr], label=label, clip_on=False, **style)[0]
 
     def _log_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the curve at positive rates, with points between its knots: straight lines are curved on a log axis."""
@@ -200,15 +229,25 @@ class RocDisplay(Display):
         order = np.lexsort((tpr, fpr))
         return fpr[order], tpr[order]
 
+    def _first_tenth(self, fpr: float) -> float:
+        """Return the last tenth below the curve, and below its band, from a false positive rate on."""
+        tpr = float(self.roc.at(fpr))
+        if self.band is not None:
+            reached = np.searchsorted(monotone_ends(self.band.fpr_interval)[1], fpr, side="right")
+            tpr = float(np.append(0.0, monotone_ends(self.band.tpr_interval)[0])[reached])
+        return float(np.floor(10.0 * tpr) / 10.0)
+
     def _draw_frame(self, log: bool) -> None:
         """Set scales, limits and labels, and draw the chance line; earlier curves stay within the limits."""
         ax, left, right, diagonal = self.ax_, -0.01, 1.01, np.array([0.0, 1.0])
         before = [line for line in ax.lines if line.get_gid() == CHANCE]
+        lowest = 0.0 if not log else ax.get_ylim()[0] + 0.01 if before else 1.0
         if log:
             seen = ax.get_xlim()[0] if before and ax.get_xscale() == "log" else MAX_LEFT_LIMIT
-            left, right, diagonal = min(seen, float(self.roc.fpr[self.roc.fpr > 0.0].min()) / 2), 1.0, LOG_GRID
+            left, right, diagonal = min(seen, float(self.roc.fpr[self.roc.fpr > 0.0].min())), 1.0, LOG_GRID
+            lowest = min(lowest, self._first_tenth(left))
             ax.set_xscale("log")
         self.chance_ = before[0] if before else ax.plot([], [], color=FAINT, ls=":", lw=1.2, label=CHANCE, gid=CHANCE)[0]
         self.chance_.set_data(diagonal, diagonal)
-        ax.set(xlim=(left, right), ylim=(-0.01, 1.01), xlabel="False positive rate", ylabel="True positive rate")
+        ax.set(xlim=(left, right), ylim=(lowest - 0.01, 1.01), xlabel="False positive rate", ylabel="True positive rate")
         ax.grid(visible=True, alpha=0.25, lw=0.6)

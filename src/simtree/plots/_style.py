@@ -28,6 +28,26 @@ class Display:
         self.figure_ = self.ax_.figure
         return self.ax_
 
+    def _title(self, words: str) -> None:
+        """Set a title, unless the axes have one."""
+        if not self.ax_.get_title():
+            self.ax_.set_title(words)
+
+    def _new_label(self, label: str) -> str:
+        """Return a label for the legend, or a hidden one if curves on the same axes have it already."""
+        return f"_{label}" if label in self.ax_.get_legend_handles_labels()[1] else label
+
+
+def percent(rate: float) -> str:
+    """Return a rate in percent, with three digits at most.
+
+    Examples
+    --------
+    >>> percent(0.00012345), percent(0.93256)
+    ('0.0123 %', '93.3 %')
+    """
+    return f"{100 * rate:.3g} %"
+
 
 def shorten(name: str, length: int) -> str:
     """Return a name without its middle part if it is longer than a length."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from simtree._utils.validation import check_integer
+from simtree._utils.validation import check_integer, count
 from simtree.models._tree import SimilarityTree, TreeLearner
 from simtree.plots._style import FAINT, FONT_SIZE, INK, PALETTE, Display, shorten
 from simtree.trees._explanation import Explanation
@@ -23,6 +23,8 @@ from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region
 # Layout of a level of the tree, of height 1: the box of a cell, its test, and the edges to its children; then the legend.
 BOX_WIDTH, BOX_HEIGHT, TEST_BOTTOM, BAR, LEGEND = 0.9, 0.5, 0.75, 0.79, 0.55
 COLUMN_INCHES, LEVEL_INCHES = 1.25, 1.35
+# A bar of all other features is clipped at this multiple of the range of the bars that are shown.
+CLIPPED_AT = 1.5
 NAME_LENGTHS = (60, 40, 30, 24, 20, 16, 13, 10, 8, 6)
 
 
@@ -239,7 +241,10 @@ class ExplanationDisplay(Display):
     explanation : Explanation
         Result of `explain_pair`.
     max_features : int, default=15
-        Number of features that are shown, those with the largest contributions; the others are summed in one bar.
+        Number of features that are shown, those with the largest contributions; the others are summed in one hatched bar, which
+        is clipped if it is much longer than the others.
+    threshold : float, optional
+        Threshold in use, which the title compares with the score.
 
     Attributes
     ----------
@@ -259,10 +264,11 @@ class ExplanationDisplay(Display):
     ['x0: 0, 1', 'x1: 5, 4']
     """
 
-    def __init__(self, explanation: Explanation, *, max_features: int = 15) -> None:
+    def __init__(self, explanation: Explanation, *, max_features: int = 15, threshold: float | None = None) -> None:
         check_integer("max_features", max_features, 1)
         self.explanation = explanation
         self.max_features = max_features
+        self.threshold = threshold
 
     @classmethod
     def from_estimator(
@@ -291,7 +297,8 @@ class ExplanationDisplay(Display):
         Self
             The display, drawn.
         """
-        return cls(estimator.explain_pair(x, x2, feature_names=feature_names), max_features=max_features).plot(ax)
+        explanation = estimator.explain_pair(x, x2, feature_names=feature_names)
+        return cls(explanation, max_features=max_features, threshold=float(estimator.threshold_)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars.
@@ -314,7 +321,7 @@ class ExplanationDisplay(Display):
         ]
         if len(rest):
             added = np.append(added, explanation.contributions[rest].sum())
-            labels.append(f"{len(rest)} more features")
+            labels.append(count(len(rest), "more feature"))
         ax = self._take_axes(ax, figsize=(6.4, 1.2 + 0.3 * len(labels)), layout="constrained")
         ax.clear()
         position = np.arange(len(labels))
@@ -322,9 +329,30 @@ class ExplanationDisplay(Display):
         ax.set_yticks(position, labels)
         ax.invert_yaxis()
         ax.axvline(0.0, color=FAINT, lw=0.8)
+        if len(rest):
+            self._clip_rest(added)
         title = f"score {explanation.score:.4g}; baseline (average pair) {explanation.base:.4g}"
-        ax.set(xlabel="contribution to the score", title=title)
+        if self.threshold is not None:
+            decision = "accepted" if explanation.score >= self.threshold else "rejected"
+            title = f"{title}\n{decision} at threshold {self.threshold:.4g}"
+        ax.set(xlabel="contribution to the score (+ same, - different)", title=title)
         return self
+
+    def _clip_rest(self, added: NDArray[np.float64]) -> None:
+        """Hatch the bar of the other features, and clip it if it would dwarf the others; its value is written then."""
+        *_, bar = self.bars_
+        bar.set(hatch="////", facecolor="white", edgecolor=bar.get_facecolor())
+        low, high = min(0.0, *added[:-1]), max(0.0, *added[:-1])
+        most = CLIPPED_AT * max(high - low, 1e-300)
+        if abs(added[-1]) <= most:
+            return
+        self.ax_.set_xlim(
+            min(1.05 * low, -most if added[-1] < 0.0 else 0.0), max(1.05 * high, most if added[-1] > 0.0 else 0.0)
+        )
+        ground = {"fc": "white", "ec": "none", "alpha": 0.9, "pad": 1.0}
+        side = "right" if added[-1] > 0.0 else "left"
+        x = 0.97 * most * np.sign(added[-1])
+        self.ax_.text(x, len(added) - 1, f"{added[-1]:+.3g}", ha=side, va="center", bbox=ground, size=FONT_SIZE)
 
 
 class PruningDisplay(Display):
@@ -401,6 +429,7 @@ class PruningDisplay(Display):
         self.cells_ax_.set_yscale("log")
         self.cells_ax_.set_ylabel("terminal cells", color=PALETTE[0])
         ax.set(xscale="log", xlabel="penalty (minimum AUC gain per terminal cell)", ylabel="AUC on training pairs")
+        self._title("Pruning path")
         if self.chosen is not None:
             ax.axvline(self.chosen, color=FAINT, ls=":", lw=1.2)
         return self
@@ -485,7 +514,7 @@ class ImportanceDisplay(Display):
         shares, labels = self.importances[shown], [shorten(str(names[j]), 30) for j in shown]
         if len(rest):
             shares = np.append(shares, self.importances[rest].sum())
-            labels.append(f"{len(rest)} more feature{'s' if len(rest) > 1 else ''}")
+            labels.append(count(len(rest), "more feature"))
         ax = self._take_axes(ax, figsize=(5.6, 1.0 + 0.28 * len(labels)), layout="constrained")
         ax.clear()
         position = np.arange(len(labels))
@@ -493,7 +522,9 @@ class ImportanceDisplay(Display):
         self.bars_ = ax.barh(position, shares, color=colours)
         ax.set_yticks(position, labels)
         ax.invert_yaxis()
-        ax.set(xlabel="share of the total AUC gain")
+        if len(rest):
+            self.bars_[-1].set(hatch="////", facecolor="white", edgecolor=colours[-1])
+        ax.set(xlabel="share of the total AUC gain", title="Feature importances")
         ax.grid(visible=True, axis="x", alpha=0.25, lw=0.6)
         ax.set_axisbelow(True)
         return self
