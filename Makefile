@@ -26,7 +26,7 @@ endif
 help:             ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp    ## learn a similarity on digits, compare it with LightGBM, draw two pictures into demo/
+demo: $(VENV)/demo.stamp    ## learn a similarity on digits, compare it with LightGBM; two pictures and a report in demo/
 	$(BIN)/python examples/demo.py --out demo
 
 docs: $(VENV)/docs.stamp    ## build the documentation site into docs/_build/html, with executed examples (about two minutes)
@@ -67,7 +67,7 @@ test-fast: $(VENV)/test.stamp    ## the tests that are not marked slow, in under
 test-slow: $(VENV)/test.stamp    ## the long runs, which take minutes each and are no part of `make test`
 	$(PYTEST) -m long tests
 
-system-deps:      ## install the Debian packages that some tests need: PostgreSQL and strace (needs root or sudo)
+system-deps:      ## install the Debian packages that some tests need: PostgreSQL, strace and Chromium (needs root or sudo)
 	.ci/system-deps
 
 coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the kernels, which has a floor

@@ -105,6 +105,12 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         "threshold and, if all pairs were compared, the CMC curve.",
         ["simtree evaluate people.simtree people.test.csv --label person --never-pair sitting --by device --plots plots"],
     ),
+    "report": (
+        "The page has a slider for the threshold, and works without a network ([what is on it](report.md)). It needs "
+        '`pip install ".[report]"`.',
+        ["simtree report people.simtree people.test.csv --label person --never-pair sitting --by device -o report.html"],
+    ),
+    "set-threshold": ("", ["simtree set-threshold people.simtree 2.5 -o strict.simtree"]),
     "score": (
         "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`. "
         "With `--max-fpr` that command also chooses a threshold, with the promise of `simtree calibrate`.",

@@ -95,6 +95,7 @@ _PUBLIC = (
     "models",
     "pairs",
     "plots",
+    "report",
     "representation",
     "splitters",
     "trees",

@@ -379,6 +379,7 @@ VERBS = {
     "calibrate": lambda model, data: ["calibrate", model, data, *CALIBRATE],
     "evaluate": lambda model, data: ["evaluate", model, data, *LABEL],
     "explain": lambda model, data: ["explain", model, data, 0, 1],
+    "report": lambda model, data: ["report", model, data, *LABEL, "-o", model.with_name("report.html")],
     "score": lambda model, data: ["score", model, data.with_name("pairs.csv"), data],
     "show": lambda model, data: ["show", model],
 }

@@ -48,8 +48,10 @@ def test_demo_compares_models_and_draws_pictures(tmp_path):
         assert rates == sorted(rates, reverse=True)  # lower false positive rates come last
     assert rows["similarity forest, posteriors"][0] > rows["Euclidean distance, pixels"][0]
     assert "fitting a similarity forest" in done.stderr
-    for picture in done.stdout.split("Pictures: ")[1].strip().split(", "):
+    for picture in done.stdout.split("Pictures: ")[1].split("\n")[0].split(", "):
         assert Path(picture).read_bytes().startswith(b"\x89PNG")
+    report = Path(done.stdout.split("Report: ")[1].split(",")[0])
+    assert report.read_text().startswith("<!DOCTYPE html>")
 
 
 def test_demo_runs_without_lightgbm(tmp_path, monkeypatch):

@@ -54,14 +54,14 @@ def has(folder, *packages):
 
 
 def test_nothing_is_installed_twice(folder):
-    has(folder, "postgresql", "strace")
+    has(folder, "postgresql", "strace", "chromium")
     done = run(folder)
-    assert (done.returncode, done.stdout) == (0, "system-deps: postgresql strace are installed.\n")
+    assert (done.returncode, done.stdout) == (0, "system-deps: postgresql strace chromium are installed.\n")
 
 
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root installs without sudo")
 def test_root_installs_what_is_missing(folder):
-    has(folder, "postgresql")
+    has(folder, "postgresql", "chromium")
     add(folder, "apt-get", 'echo "$DEBIAN_FRONTEND $*"')
     done = run(folder)
     assert done.stdout == " update --quiet\nnoninteractive install --quiet --yes --no-install-recommends strace\n"
@@ -73,15 +73,15 @@ def test_others_install_with_sudo(folder):
     add(folder, "apt-get", 'echo "$DEBIAN_FRONTEND $*"')
     done = run(folder, as_nobody=True)
     assert done.returncode == 1
-    assert done.stderr == "system-deps: postgresql strace can be installed only by root, and there is no sudo.\n"
+    assert done.stderr == "system-deps: postgresql strace chromium can be installed only by root, and there is no sudo.\n"
     add(folder, "sudo", 'echo "as root:"; "$@"')
     done = run(folder, as_nobody=True)
     assert done.returncode == 0
     assert done.stdout.splitlines()[::2] == ["as root:", "as root:"]
-    assert done.stdout.endswith("noninteractive install --quiet --yes --no-install-recommends postgresql strace\n")
+    assert done.stdout.endswith("noninteractive install --quiet --yes --no-install-recommends postgresql strace chromium\n")
 
 
 def test_other_systems_are_told_what_to_install(folder):
     done = run(folder)
     assert done.returncode == 1
-    assert "this system has no apt-get; install postgresql strace yourself" in done.stderr
+    assert "this system has no apt-get; install postgresql strace chromium yourself" in done.stderr

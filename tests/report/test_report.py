@@ -221,13 +221,13 @@ def test_rules_are_said_in_words():
 def test_rates_are_said_in_numbers_of_attempts():
     rates = ThresholdRates(1.0, 0.0012, (0.0008, 0.0031), 0.95, (0.93, 0.97))
     assert what_it_does(rates, 0.95) == [
-        "Of 1,000 attempts by a stranger, about 1 are accepted: at most 4 with 95 % confidence.",
-        "Of 100 attempts by the right person, about 5 are rejected: at most 7 with 95 % confidence.",
+        "Of 1,000 attempts by a stranger, about 1 are accepted: at most 4 with 95\xa0% confidence.",
+        "Of 100 attempts by the right person, about 5 are rejected: at most 7 with 95\xa0% confidence.",
     ]
     never = ThresholdRates(1.0, 0.0, (0.0, 0.0005), 1.0, (0.98, 1.0))
     assert what_it_does(never, 0.9) == [
-        "Of 10,000 attempts by a stranger, none in these data are accepted: at most 5 with 90 % confidence.",
-        "Of 100 attempts by the right person, none in these data are rejected: at most 2 with 90 % confidence.",
+        "Of 10,000 attempts by a stranger, none in these data are accepted: at most 5 with 90\xa0% confidence.",
+        "Of 100 attempts by the right person, none in these data are rejected: at most 2 with 90\xa0% confidence.",
     ]
 
 

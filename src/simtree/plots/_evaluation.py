@@ -184,7 +184,7 @@ class DetDisplay(_EvaluationDisplay):
     def _deviate_axes(self, left: float, bottom: float) -> None:
         """Scale both axes by normal deviates, from the lowest rates to `HIGHEST`."""
         ax = self.ax_
-        functions = lambda rates: ndtri(np.clip(rates, 1e-300, 1.0 - 1e-16)), ndtr  # noqa: E731
+        functions = lambda rates: ndtri(np.clip(rates, 1e-300, 1.0 - 1e-16)), ndtr
         ax.set_xscale("function", functions=functions)
         ax.set_yscale("function", functions=functions)
         ax.set(xlim=(left, HIGHEST), ylim=(bottom, HIGHEST), xlabel="False positive rate", ylabel="False negative rate")

@@ -251,7 +251,13 @@ def histogram_chart(evaluation: Evaluation, rows: list[dict[str, float]], used: 
         .encode(
             x=alt.X("from:Q", title="Score", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(tickCount=8)),
             x2="to:Q",
-            y=alt.Y("share:Q", title="Share of pairs", axis=alt.Axis(format="~%", tickCount=5)),
+            # Where both kinds overlap bars are low: on a linear axis nothing would be seen of them.
+            y=alt.Y(
+                "share:Q",
+                title="Share of pairs (square-root scale)",
+                scale=alt.Scale(type="sqrt"),
+                axis=alt.Axis(format="~%", tickCount=6),
+            ),
             y2="zero:Q",
             color=alt.Color("kind:N", legend=None, scale=alt.Scale(domain=["different", "same"], range=[DIFFERENT, SAME])),
             opacity=alt.condition("datum.to > threshold", alt.value(0.75), alt.value(0.3)),

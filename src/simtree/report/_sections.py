@@ -68,7 +68,7 @@ def _ends(estimate: Estimate) -> str:
 
 def summary(result: Evaluation, rates: ThresholdRates | None, report: ThresholdReport | None) -> str:
     """Return what the figures mean in words, and the most important of them."""
-    sure = f"{100 * result.confidence:g} %"
+    sure = percent(result.confidence)
     parts = []
     if rates is not None:
         first, second = what_it_does(rates, result.confidence)
@@ -106,7 +106,7 @@ def about(rows: Sequence[tuple[str, str]]) -> str:
 
 def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str, guaranteed: bool) -> str:
     """Return the section with the slider."""
-    sure = f"{100 * result.confidence:g} %"
+    sure = percent(result.confidence)
     start = n_grid - 1 - (used or 0)
     fields = [
         ("gallery", "Identities in the gallery", GALLERY, "1", "one sample each", ""),
@@ -230,7 +230,7 @@ def subgroups(result: Evaluation, by: str) -> str:
             "Right people rejected, by subgroup",
         ),
         "</div>",
-        table(f"Rates by {by}, with {100 * result.confidence:g} % intervals", columns, rows),
+        table(f"Rates by {by}, with {percent(result.confidence)} intervals", columns, rows),
     )
 
 
@@ -256,7 +256,7 @@ def identification(result: Evaluation, chance: float) -> str:
             f"CMC curve: {percent(result.cmc[0])} of searches have the true identity at rank 1; chance is {percent(chance)}.",
             f"CMC curve, and a ranking by chance (dotted) among {result.n_identities or 0:,} identities.",
         ),
-        table("Searches", ["search", "share", f"{100 * result.confidence:g} % interval"], [*ranks, *rates]),
+        table("Searches", ["search", "share", f"{percent(result.confidence)} interval"], [*ranks, *rates]),
     )
 
 

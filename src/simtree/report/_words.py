@@ -24,6 +24,7 @@ BEGINNINGS = {
     "manhattan": "the sum of all differences is",
 }
 MAX_ALTERNATIVES = 6
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def plain(value: float, digits: int = 3) -> str:
@@ -39,23 +40,23 @@ def plain(value: float, digits: int = 3) -> str:
 
 
 def percent(rate: float) -> str:
-    """Return a rate in percent.
+    r"""Return a rate in percent, without a place to break the line at.
 
     Examples
     --------
     >>> percent(0.001234), percent(1.0), percent(0.0)
-    ('0.123 %', '100 %', '0 %')
+    ('0.123\xa0%', '100\xa0%', '0\xa0%')
     """
-    return f"{plain(100.0 * rate)} %"
+    return f"{plain(100.0 * rate)}{NO_BREAK}%"
 
 
 def interval(low: float, high: float) -> str:
-    """Return the ends of the interval of a rate.
+    r"""Return the ends of the interval of a rate.
 
     Examples
     --------
     >>> interval(0.01, 0.025)
-    '1 % to 2.5 %'
+    '1\xa0% to 2.5\xa0%'
     """
     return f"{percent(low)} to {percent(high)}"
 
@@ -75,7 +76,7 @@ def what_it_does(rates: ThresholdRates, confidence: float) -> list[str]:
     list of str
         The sentences.
     """
-    sure = f"with {100 * confidence:g} % confidence"
+    sure = f"with {percent(confidence)} confidence"
     n = scale_of(rates.fpr if rates.fpr > 0.0 else rates.fpr_interval[1], at_least=1_000)
     accepted = f"about {round(rates.fpr * n):,}" if rates.fpr > 0.0 else "none in these data"
     most = math.ceil(rates.fpr_interval[1] * n - 1e-9)

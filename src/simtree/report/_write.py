@@ -33,6 +33,7 @@ from simtree.report._hardest import Watched
 from simtree.report._images import signed_image
 from simtree.report._pairs import describe_pair
 from simtree.report._tree import tree_of
+from simtree.report._words import percent
 
 # Seed of the pairs that are sampled if there are too many, which the page names.
 SEED = 0
@@ -51,6 +52,12 @@ class Origin:
         Name of the attribute that defines subgroups.
     facts : list of (str, str)
         Further lines of the footer, such as the command and hashes of files.
+
+    Examples
+    --------
+    >>> from simtree.report import Origin
+    >>> Origin(model="people.simtree", label="person").data is None
+    True
     """
 
     model: str = "MODEL.simtree"
@@ -278,7 +285,7 @@ def _data_rows(result: Evaluation, origin: Origin) -> list[tuple[str, str]]:
             + (f", from {origin.data}" if origin.data else ""),
         ),
         ("Pairs", f"{result.n_same:,} same and {result.n_different:,} different pairs{of_all}"),
-        ("Intervals", f"{100 * result.confidence:g} %, for new {result.unit}"),
+        ("Intervals", f"{percent(result.confidence)}, for new {result.unit}"),
     ]
 
 
@@ -302,9 +309,14 @@ def _fill(title: str, parts: Sequence[str], facts: Sequence[tuple[str, str]], re
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in (vega, script)
     )
+    new = (
+        "identities that the model should not"
+        if result.unit == "identities"
+        else "identities; samples that the model should not"
+    )
     lead = sections.paragraph(
         f"Two samples of one person, or of two? Measured on {result.n_same:,} same and {result.n_different:,} different pairs "
-        f"of {result.n_identities:,} identities that the model should not have seen.",
+        f"of {result.n_identities:,} {new} have seen.",
         "faint",
     )
     return Template((files / "template.html").read_text(encoding="utf-8")).substitute(

@@ -7,7 +7,7 @@
 
   /* Numbers as `plain` and `percent` of _words.py write them. */
   const plain = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
-  const percent = (rate) => plain(100 * rate) + " %";
+  const percent = (rate) => plain(100 * rate) + "\u00a0%";
   const whole = (value) => Math.round(value).toLocaleString("en-US");
   const scaleOf = (rate, atLeast) => {
     let scale = atLeast;
