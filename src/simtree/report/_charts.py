@@ -58,7 +58,11 @@ def vega_bundle() -> str:
     import vl_convert
 
     # The page ends its script elements itself.
-    return str(vl_convert.javascript_bundle(None)).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return (
+        str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )
 
 
 def grid_rows(band: Band, floor: tuple[float, float]) -> list[dict[str, float]]:

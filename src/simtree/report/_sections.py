@@ -346,11 +346,13 @@ def _pair(pair: HardPair) -> str:
         )
         parts.append(f'<div class="images">{figures}</div>')
     if pair.contributions:
-        most = max(abs(value) for _, value in pair.contributions) or 1.0
+        # The bar of all other features is clipped, so that it does not dwarf those that are shown.
+        n_shown = len(pair.contributions) - pair.has_rest
+        most = max(abs(value) for _, value in pair.contributions[:n_shown]) or 1.0
         bars = []
         for k, (name, value) in enumerate(pair.contributions):
-            width = abs(value) / most / 2.0
-            rest = k == len(pair.contributions) - 1 and pair.has_rest
+            width = min(abs(value) / most, 1.0) / 2.0
+            rest = k == n_shown
             bars.append(_bar(name, value, f"{value:+.3g}", 0.5 if value >= 0.0 else 0.5 - width, width, rest=rest))
         parts.append(paragraph("For the same identity (right) and against it (left), from the average pair:", "faint"))
         parts.append(f'<ul class="bars">{"".join(bars)}</ul>')
