@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import simtree.report
+from report_people import held_out, model_of
 from simtree import evaluate
 from simtree.report._words import percent, plain
-
-sys.path.insert(0, __file__.rpartition("/")[0])
-from people import held_out, model_of
 
 pytestmark = pytest.mark.slow
 

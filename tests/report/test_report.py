@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import simtree.report
+from report_people import held_out, model_of
 from simtree import GaussianSimilarity, evaluate
 from simtree.evaluation._report import ThresholdRates
 from simtree.pairs._coordinates import CoordinateSet
@@ -23,9 +24,6 @@ from simtree.report._images import grey_image, signed_image
 from simtree.report._tree import tree_of
 from simtree.report._words import beginnings, opposite_in_words, rule_in_words, what_it_does
 from simtree.trees import INSIDE, OUTSIDE, AxisRegion
-
-sys.path.insert(0, __file__.rpartition("/")[0])
-from people import held_out, model_of
 
 
 @pytest.fixture(scope="module")

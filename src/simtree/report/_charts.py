@@ -200,7 +200,7 @@ def _curve(
 ) -> dict[str, Any]:
     """Return a curve with its band, the chosen point in the box of its bounds, and the threshold in use."""
     chosen = alt.param(name="chosen", value=used or 0)
-    outline = alt.Chart(alt.Data(values=band)).mark_line(
+    outline = alt.Chart(alt.NamedData("band")).mark_line(
         interpolate="linear-closed", fill=SAME, fillOpacity=0.18, strokeWidth=0, clip=True
     )
     x_of_band, y_of_band = (channel.copy() for channel in (x, y))
@@ -221,7 +221,7 @@ def _curve(
             )
         )
     layers.append(here.mark_point(size=90, fill=CHOSEN, stroke=CHOSEN, opacity=1).encode(x=x, y=y))
-    return _finished(alt.layer(*layers, data=alt.Data(values=rows)).add_params(chosen))
+    return _finished(alt.layer(*layers, data=alt.NamedData("rows")).add_params(chosen), {"rows": rows, "band": band})
 
 
 def histogram_chart(evaluation: Evaluation, rows: list[dict[str, float]], used: int | None) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def histogram_chart(evaluation: Evaluation, rows: list[dict[str, float]], used: 
     ]
     cut = alt.param(name="threshold", value=rows[used or 0]["threshold"])
     bars = (
-        alt.Chart(alt.Data(values=bins))
+        alt.Chart(alt.NamedData("bins"))
         .mark_rect(stroke="var(--ground)", strokeWidth=0.5)
         .encode(
             x=alt.X("from:Q", title="Score", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(tickCount=8)),
@@ -268,9 +268,9 @@ def histogram_chart(evaluation: Evaluation, rows: list[dict[str, float]], used: 
         )
     )
     line = (
-        alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").mark_rule(stroke=CHOSEN, strokeWidth=2, clip=True)
+        alt.Chart(alt.NamedData("one")).transform_calculate(at="threshold").mark_rule(stroke=CHOSEN, strokeWidth=2, clip=True)
     )
-    return _finished(alt.layer(bars, line.encode(x="at:Q")).add_params(cut), height=220)
+    return _finished(alt.layer(bars, line.encode(x="at:Q")).add_params(cut), {"bins": bins, "one": [{}]}, height=220)
 
 
 def cmc_chart(rates: FloatArray, chance: float) -> dict[str, Any]:
@@ -290,16 +290,15 @@ def cmc_chart(rates: FloatArray, chance: float) -> dict[str, Any]:
     """
     alt = require_altair()
     values = [{"rank": k, "rate": _rounded(rate), "chance": min(1.0, k * chance)} for k, rate in enumerate(rates, start=1)]
-    base = alt.Chart(alt.Data(values=values)).encode(
+    base = alt.Chart(alt.NamedData("values")).encode(
         x=alt.X("rank:Q", title="Rank", scale=alt.Scale(domain=[1, len(values)], nice=False), axis=alt.Axis(tickMinStep=1))
     )
     y = alt.Y(
         "rate:Q", title="Searches with the true identity so far", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%")
     )
     dotted = base.mark_line(stroke=FAINT, strokeDash=[3, 3]).encode(y="chance:Q")
-    return _finished(
-        alt.layer(dotted, base.mark_line(stroke=SAME, point=alt.OverlayMarkDef(fill=SAME)).encode(y=y)), height=240
-    )
+    solid = base.mark_line(stroke=SAME, point=alt.OverlayMarkDef(fill=SAME)).encode(y=y)
+    return _finished(alt.layer(dotted, solid), {"values": values}, height=240)
 
 
 def subgroup_chart(evaluation: Evaluation, kind: str) -> dict[str, Any]:
@@ -328,7 +327,7 @@ def subgroup_chart(evaluation: Evaluation, kind: str) -> dict[str, Any]:
         if kind == "fmr"
         else ("False negative rate: right people rejected", SAME)
     )
-    base = alt.Chart(alt.Data(values=values)).encode(
+    base = alt.Chart(alt.NamedData("values")).encode(
         y=alt.Y("subgroup:N", title=None, sort=None, axis=alt.Axis(labelLimit=120, labelColor=INK))
     )
     axis = alt.Axis(labelExpr="format(datum.value * 100, '~r') + ' %'", tickCount=5)
@@ -336,7 +335,7 @@ def subgroup_chart(evaluation: Evaluation, kind: str) -> dict[str, Any]:
         x=alt.X("low:Q", title=title, axis=axis), x2="high:Q"
     )
     points = base.mark_point(fill=colour, stroke=colour, size=80, opacity=1).encode(x="rate:Q")
-    return _finished(alt.layer(lines, points), height=40 + 34 * len(values))
+    return _finished(alt.layer(lines, points), {"values": values}, height=40 + 34 * len(values))
 
 
 def segment_chart(knots: list[list[float]]) -> dict[str, Any]:
@@ -354,19 +353,24 @@ def segment_chart(knots: list[list[float]]) -> dict[str, Any]:
     """
     alt = require_altair()
     values = [{"k": k, "fpr": x, "tpr": y} for k, (x, y) in enumerate(knots)]
-    base = alt.Chart(alt.Data(values=values)).encode(
+    base = alt.Chart(alt.NamedData("values")).encode(
         x=alt.X("fpr:Q", title="False positive rate", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%", tickCount=5)),
         y=alt.Y("tpr:Q", title="True positive rate", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%", tickCount=5)),
         order="k:Q",
     )
     params = [alt.param(name="first", value=0), alt.param(name="last", value=len(values) - 1)]
     lit = base.transform_filter("datum.k >= first && datum.k <= last").mark_line(stroke=CHOSEN, strokeWidth=5, point=False)
-    return _finished(alt.layer(base.mark_line(stroke=SAME, strokeWidth=1.6), lit).add_params(*params), height=260)
+    thin = base.mark_line(stroke=SAME, strokeWidth=1.6)
+    return _finished(alt.layer(thin, lit).add_params(*params), {"values": values}, height=260)
 
 
-def _finished(chart: Any, height: int = HEIGHT) -> dict[str, Any]:
-    """Return the specification of a chart that is as wide as its place in the page."""
+def _finished(chart: Any, datasets: dict[str, list[Any]], height: int = HEIGHT) -> dict[str, Any]:
+    """Return the specification of a chart that is as wide as its place in the page, with its data.
+
+    The data are added here, since Altair would check every number of them against its schema.
+    """
     made = chart.properties(width="container", height=height, autosize={"type": "fit-x", "contains": "padding"})
     specification: dict[str, Any] = made.to_dict()
     # The page gives all charts one configuration, and knows which language they are in.
-    return {name: value for name, value in specification.items() if name not in ("config", "$schema")}
+    kept = {name: value for name, value in specification.items() if name not in ("config", "$schema")}
+    return {**kept, "datasets": datasets}
