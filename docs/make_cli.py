@@ -120,8 +120,8 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "enroll": (
-        "A gallery is one file, or a schema in PostgreSQL ([what is in it](gallery.md)). Several rows of an identity become its "
-        "samples; later enrolments add to them.",
+        "A gallery is one file, or a schema in PostgreSQL ([what is in it](gallery.md)). Several rows of an identity become "
+        "its samples; later enrolments add to them.",
         ["simtree enroll people.gallery people.test.csv --label person --model people.simtree"],
     ),
     "gallery": (
