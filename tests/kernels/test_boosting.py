@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import oracle
 from simtree._kernels import boosting
-from simtree._kernels.boosting import HALF, LOW_HALF, MAX_SUM, NOT_GROWN, Found, Rule
-from simtree.growing._boosting import empty_cells
+from simtree._kernels.boosting import HALF, LOW_HALF, MAX_SUM, N_CODES, NOT_GROWN, WORD, Found, Rule
+from simtree.growing._boosting import empty_cells, padded
 from simtree.trees._code_walk import pack_tests
 
 pytestmark = [
@@ -42,16 +42,27 @@ def problem(seed, n=60, n_columns=4, n_codes=9):
     return rng, codes, same, packed, units, g, h
 
 
-def grow(codes, packed, rule, directions, *, threads, coordinates=None, n_bins=9):
+def rule_of(packed, units, *limits, n_bins=9):
+    """The rule of a tree, with what it has to know of the packed gradients."""
+    return Rule(*units, int((packed & LOW_HALF).max()), n_bins, *limits)
+
+
+def with_padding(codes):
+    """Codes as kernels take them; the padding has codes, too, which must not matter."""
+    return np.pad(codes, ((0, 0), (0, padded(codes.shape[1]) - codes.shape[1])), constant_values=3)
+
+
+def grow(codes, packed, rule, directions, *, threads, coordinates=None):
     """Grow a tree as the booster does; with threads each expansion is done in two parts of the columns."""
     coordinates = np.arange(codes.shape[1]) if coordinates is None else coordinates
     rows, n = np.arange(len(codes), dtype=np.int32), len(coordinates)
+    codes = with_padding(codes)
     cells = empty_cells(rule.max_leaves, len(rows), int(packed.sum()))
-    histograms = np.full((rule.max_leaves, n_bins, n), -1, dtype=np.int64)
+    histograms = np.full((rule.max_leaves, padded(n), N_CODES), -1, dtype=np.int64)
     found = Found(np.empty((2, n)), np.empty((2, n), dtype=np.int64))
 
     def expand(cell):
-        for begin, end in ((0, n // 2), (n // 2, n)) if threads else ((0, n),):
+        for begin, end in ((0, WORD), (WORD, n)) if threads else ((0, n),):
             boosting.expand_columns(
                 codes, packed, rows, coordinates, begin, end, directions, rule, histograms, cells, cell, found
             )
@@ -107,14 +118,17 @@ def test_packed_sums_are_the_sums_up_to_rounding(seed):
 @given(seeds, st.booleans())
 @modest
 def test_histogram_is_the_sum_of_each_code(seed, some):
-    rng, codes, _, packed, *_ = problem(seed)
-    columns = np.array([3, 1]) if some else np.arange(4)
-    rows = rng.choice(len(codes), 25, replace=False).astype(np.int32)
-    histogram = np.full((9, len(columns)), 7, dtype=np.int64)
-    boosting.add_codes(codes, packed, rows, columns, 0, len(columns), histogram)
-    for k, column in enumerate(columns):
-        for code in range(9):
-            assert histogram[code, k] == packed[rows][codes[rows, column] == code].sum()
+    """More rows than are gathered at a time, and columns that fill several words, of which some are counted."""
+    rng, codes, _, packed, *_ = problem(seed, n=40, n_columns=2 * WORD + 3)
+    columns = rng.permutation(2 * WORD + 3)[: 2 * WORD - 1] if some else np.arange(2 * WORD + 3)
+    rows = rng.integers(0, len(codes), boosting.GATHERED + 40).astype(np.int32)
+    histogram = np.full((padded(len(columns)), N_CODES), 7, dtype=np.int64)
+    boosting.add_codes(with_padding(codes), packed, rows, columns, WORD, len(columns), histogram)
+    assert (histogram[:WORD] == 7).all()
+    for k, column in list(enumerate(columns))[WORD:]:
+        expected = np.zeros(N_CODES, dtype=np.int64)
+        np.add.at(expected, codes[rows, column], packed[rows])
+        np.testing.assert_array_equal(histogram[k], expected)
 
 
 @given(seeds, st.integers(1, 12), st.sampled_from([0.0, 0.5, 20.0]), st.booleans())
@@ -122,7 +136,7 @@ def test_histogram_is_the_sum_of_each_code(seed, some):
 def test_first_split_is_the_best_one(seed, min_leaf, l2, constrained):
     rng, codes, _, packed, units, g, h = problem(seed)
     directions = rng.integers(-1, 2, 4) if constrained else np.zeros(4, dtype=np.int64)
-    rule = Rule(*units, l2, min_leaf, 2, 52, MIN_GAIN)
+    rule = rule_of(packed, units, l2, min_leaf, 2, 52, MIN_GAIN)
     _, cells = grow(codes, packed, rule, directions, threads=False)
     gain, column, code = oracle.boosted_split(codes, g, h, l2, min_leaf, -BOUND, BOUND, directions)
     if column is None:
@@ -135,9 +149,10 @@ def test_first_split_is_the_best_one(seed, min_leaf, l2, constrained):
 @given(seeds, st.integers(1, 8), st.integers(2, 9), st.integers(1, 5), st.booleans(), st.booleans())
 @modest
 def test_tree_is_that_of_the_oracle(seed, min_leaf, max_leaves, max_depth, constrained, threads):
-    rng, codes, _, packed, units, g, h = problem(seed)
-    directions = rng.integers(-1, 2, 4) if constrained else np.zeros(4, dtype=np.int64)
-    rule = Rule(*units, 1.0, min_leaf, max_leaves, max_depth, MIN_GAIN)
+    n_columns = WORD + 1 if threads else 4
+    rng, codes, _, packed, units, g, h = problem(seed, n_columns=n_columns)
+    directions = rng.integers(-1, 2, n_columns) if constrained else np.zeros(n_columns, dtype=np.int64)
+    rule = rule_of(packed, units, 1.0, min_leaf, max_leaves, max_depth, MIN_GAIN)
     rows, cells = grow(codes, packed, rule, directions, threads=threads)
     expected = oracle.boosted_tree(codes, g, h, 1.0, min_leaf, max_leaves, max_depth, BOUND, directions)
     assert leaves_of(rows, cells) == {frozenset(leaf["rows"].tolist()) for leaf in expected}
@@ -151,7 +166,7 @@ def test_tree_is_that_of_the_oracle(seed, min_leaf, max_leaves, max_depth, const
 @modest
 def test_some_columns_only(seed):
     _, codes, _, packed, units, g, h = problem(seed)
-    rule = Rule(*units, 1.0, 3, 5, 52, MIN_GAIN)
+    rule = rule_of(packed, units, 1.0, 3, 5, 52, MIN_GAIN)
     none = np.zeros(2, dtype=np.int64)
     rows, cells = grow(codes, packed, rule, none, threads=False, coordinates=np.array([1, 3]))
     expected = oracle.boosted_tree(codes[:, [1, 3]], g, h, 1.0, 3, 5, 52, BOUND, none)
@@ -162,7 +177,7 @@ def test_some_columns_only(seed):
 @modest
 def test_sums_and_values_of_leaves(seed):
     rng, codes, same, packed, units, *_ = problem(seed)
-    rows, cells = grow(codes, packed, Rule(*units, 1.0, 2, 6, 52, MIN_GAIN), np.zeros(4, dtype=np.int64), threads=False)
+    rows, cells = grow(codes, packed, rule_of(packed, units, 1.0, 2, 6, 52, MIN_GAIN), np.zeros(4, dtype=np.int64), threads=False)
     n = int(cells.size[0])
     g, h, sums, n_same = rng.normal(size=60), rng.random(60), np.empty((2, n)), np.empty(n, dtype=np.int64)
     boosting.sum_cells(rows, g, h, same, cells, sums, n_same)
@@ -184,7 +199,7 @@ def test_walks_by_codes_end_where_the_rows_are(seed, n):
     tests, values, first, depths = [], [], [0], []
     expected = np.zeros(60)
     for max_leaves in (6, 1, 3):
-        rule = Rule(*units, 1.0, 2, max_leaves, 52, MIN_GAIN)
+        rule = rule_of(packed, units, 1.0, 2, max_leaves, 52, MIN_GAIN)
         rows, cells = grow(codes, packed, rule, np.zeros(4, dtype=np.int64), threads=False)
         size = int(cells.size[0])
         own = rng.normal(size=size)

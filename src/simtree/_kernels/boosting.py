@@ -3,7 +3,8 @@
 Gradient and Hessian of a pair are quantised and packed into one integer, the gradient in the upper half, so that one addition
 updates both sums, and sums do not depend on their order. A cell is a slice of ``rows``, and splitting it reorders the slice.
 Each time the leaf with the largest gain is split: the histogram of the smaller child is counted, and that of the larger child
-is the histogram of the parent minus that of the smaller child.
+is the histogram of the parent minus that of the smaller child. Codes are read eight at a time, so that rows of codes, and
+columns of histograms, are padded to a multiple of eight.
 
 Values of cells are bounded, and the gain of a split is that of the bounded values: with the sums G and H of a cell the value is
 v = -G / (H + l2) within the bounds of the cell, and the loss decreases by -v (G + (H + l2) v / 2). Monotone constraints give
@@ -24,12 +25,20 @@ LOW_HALF = (1 << HALF) - 1
 MAX_SUM = 1 << 30
 # Keeps the quotient finite where both the Hessian and l2 are zero.
 TINY = 1e-300
+# Codes that are read as one integer; and entries of the histogram of a column, constant so that offsets are cheap.
+WORD, N_CODES = 8, 256
+# Rows whose codes are gathered before any is counted, so that the processor waits for many of them at once; and words that are
+# counted for all of these rows before the next words, so that their histograms stay in cache.
+GATHERED, COUNTED_WORDS = 1024, 4
 # Pairs walked through one tree before the next, so that their codes stay in cache.
 BLOCK = 64
 NOT_GROWN = -1
 # How a test is packed into 64 bits.
 CHILD_SHIFT, CODE_BITS = np.uint64(32), np.uint64(8)
 COLUMN_MASK, CODE_MASK = np.uint64((1 << 24) - 1), np.uint64(255)
+# Where the histogram of a column of a word begins, and the bits of its code.
+COLUMN_STEP = tuple(np.uint64(k * N_CODES) for k in range(WORD + 1))
+BITS = tuple(np.uint64(8 * k) for k in range(WORD))
 
 
 class Rule(NamedTuple):
@@ -37,6 +46,9 @@ class Rule(NamedTuple):
 
     gradient_unit: float
     hessian_unit: float
+    max_hessian: int
+    """Largest Hessian of a pair, in units: a cell has at least as many pairs as its sum has of these."""
+    n_bins: int
     l2: float
     min_leaf: int
     max_leaves: int
@@ -96,18 +108,68 @@ def fill_packed(gradients, hessians, gradient_unit, hessian_unit, packed):
 
 @kernel
 def add_codes(codes, packed, rows, columns, begin, end, histogram):
-    """Fill ``histogram[code, k]`` with the packed sum of the rows that have this code in column ``columns[k]``, for some k."""
-    histogram[:, begin:end] = 0
-    every_column = columns.shape[0] == codes.shape[1]
-    for r in range(rows.shape[0]):
-        p = rows[r]
-        added = packed[p]
-        if every_column:  # avoids the lookup of the column number
-            for k in range(begin, end):
-                histogram[codes[p, k], k] += added
+    """Fill ``histogram[k, code]`` with the packed sum of the rows that have this code in column ``columns[k]``, for some k.
+
+    ``begin`` is a multiple of eight. The padding of the last columns is overwritten.
+    """
+    n_words = (end - begin + WORD - 1) // WORD
+    histogram[begin : begin + n_words * WORD] = 0
+    in_place = True  # the columns are next to each other in the codes
+    for k in range(begin, end):
+        in_place &= columns[k] == k
+    size = min(GATHERED, rows.shape[0])
+    words, added = np.zeros((size, n_words), np.uint64), np.empty(size, np.int64)
+    for start in range(0, rows.shape[0], GATHERED):
+        n = min(GATHERED, rows.shape[0] - start)
+        for r in range(n):
+            added[r] = packed[rows[start + r]]
+        if in_place:
+            gather_words(codes, rows[start : start + n], begin // WORD, words)
         else:
-            for k in range(begin, end):
-                histogram[codes[p, columns[k]], k] += added
+            gather_codes(codes, rows[start : start + n], columns[begin:end], words)
+        for word in range(0, n_words, COUNTED_WORDS):
+            add_words(words[:n], added, word, min(word + COUNTED_WORDS, n_words), begin // WORD, histogram.ravel())
+
+
+@kernel
+def gather_words(codes, rows, first, words):
+    """Fill ``words[r]`` with the codes of a row, from the word ``first`` on."""
+    all_words, n = codes.view(np.uint64), words.shape[1]
+    for r in range(rows.shape[0]):
+        found, to = all_words[rows[r], first : first + n], words[r]
+        for word in range(n):
+            to[word] = found[word]
+
+
+@kernel
+def gather_codes(codes, rows, columns, words):
+    """Fill the bytes of ``words[r]`` with the codes of a row in some columns."""
+    to = words.view(np.uint8)
+    for r in range(rows.shape[0]):
+        found = codes[rows[r]]
+        for k in range(columns.shape[0]):
+            to[r, k] = found[columns[k]]
+
+
+@kernel
+def add_words(words, added, begin, end, first, flat):
+    """Add the packed sums ``added`` of rows to a flat histogram, for some of the words with their codes.
+
+    Word 0 holds the codes of the columns from ``first`` words on. Indices are unsigned, so that they are not checked for
+    negative numbers.
+    """
+    for r in range(words.shape[0]):
+        value = added[r]
+        for word in range(begin, end):
+            codes, at = words[r, word], np.uint64(first + word) * COLUMN_STEP[WORD]
+            flat[at + (codes & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[1] + ((codes >> BITS[1]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[2] + ((codes >> BITS[2]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[3] + ((codes >> BITS[3]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[4] + ((codes >> BITS[4]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[5] + ((codes >> BITS[5]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[6] + ((codes >> BITS[6]) & CODE_MASK)] += value
+            flat[at + COLUMN_STEP[7] + (codes >> BITS[7])] += value
 
 
 @kernel
@@ -139,23 +201,22 @@ def split_gain(rule, total, left, low, high, direction):
 def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
     """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
 
-    All columns are scanned in step, so that the loops vectorise: hence comparisons instead of min and max, which treat NaN
-    differently, halves of 32 bits, and a best code that is a float. Children may be of any size.
+    The gains of all codes of a column are computed in one loop that vectorises: hence comparisons instead of min and max, which
+    treat NaN differently, and halves of 32 bits. Children may be of any size.
     """
-    n = end - begin
-    sums, half_g, half_h = np.zeros(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
-    best, best_code, ways = np.full(n, -1.0), np.zeros(n), directions[begin:end].astype(np.float64)
+    n = rule.n_bins - 1
+    half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
     g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
-    for code in range(histogram.shape[0] - 1):
-        of_code = histogram[code, begin:end]
-        for j in range(n):
-            left = sums[j] + of_code[j]
-            sums[j] = left
-            half_g[j] = left >> HALF
-            half_h[j] = left & LOW_HALF
-        for j in range(n):
-            gl, hl = np.float64(half_g[j]) * rule.gradient_unit, np.float64(half_h[j]) * rule.hessian_unit
+    for k in range(begin, end):
+        of_column, way = histogram[k], np.float64(directions[k])
+        left = np.int64(0)
+        for code in range(n):
+            left += of_column[code]
+            half_g[code] = left >> HALF
+            half_h[code] = left & LOW_HALF
+        for code in range(n):
+            gl, hl = np.float64(half_g[code]) * rule.gradient_unit, np.float64(half_h[code]) * rule.hessian_unit
             gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
             to_left = to_left if to_left > TINY else TINY
             to_right = to_right if to_right > TINY else TINY
@@ -165,25 +226,23 @@ def search_histogram(histogram, begin, end, rule, total, low, high, directions, 
             value_right = value_right if value_right > low else low
             value_right = value_right if value_right < high else high
             gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
-            gain = gain if ways[j] * (value_right - value_left) >= 0.0 else -1.0
-            better = gain > best[j]
-            best[j] = gain if better else best[j]
-            best_code[j] = np.float64(code) if better else best_code[j]
-    for j in range(n):
-        gains[begin + j] = best[j]
-        cuts[begin + j] = np.int64(best_code[j])
+            found[code] = gain if way * (value_right - value_left) >= 0.0 else -1.0
+        gains[k], cuts[k] = -1.0, 0
+        for code in range(n):
+            if found[code] > gains[k]:
+                gains[k], cuts[k] = found[code], code
 
 
 @kernel
 def search_counted(codes, rows, column, histogram, k, rule, total, low, high, direction):
     """Return gain and code of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
-    counts = np.zeros(histogram.shape[0], np.int64)
+    counts = np.zeros(rule.n_bins, np.int64)
     for r in range(rows.shape[0]):
         counts[codes[rows[r], column]] += 1
     best, best_code = -1.0, 0
     left, n_left = np.int64(0), np.int64(0)
-    for code in range(histogram.shape[0] - 1):
-        left += histogram[code, k]
+    for code in range(rule.n_bins - 1):
+        left += histogram[k, code]
         n_left += counts[code]
         if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
             gain = split_gain(rule, total, left, low, high, direction)
@@ -196,8 +255,8 @@ def search_counted(codes, rows, column, histogram, k, rule, total, low, high, di
 def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains, cuts):
     """Set the best split of a cell from the best split of each column, and check that its children are large enough.
 
-    Histograms do not count rows. So rows are counted for the best column only; if a child is too small, the column is searched
-    again with counts, and the best of all columns is taken anew.
+    Histograms do not count rows. So rows are counted for the best column only, unless the sums of the Hessians show that there
+    are enough; if a child is too small, the column is searched again with counts, and the best of all columns is taken anew.
     """
     node = rows[cells.start[cell] : cells.stop[cell]]
     low, high, total = cells.low[cell], cells.high[cell], cells.total[cell]
@@ -209,6 +268,11 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
             return
         if counted[k] or rule.min_leaf <= 1:
             break
+        left = np.int64(0)
+        for code in range(cuts[k] + 1):
+            left += histogram[k, code] & LOW_HALF
+        if min(left, (total & LOW_HALF) - left) >= rule.min_leaf * rule.max_hessian:
+            break
         n_left = 0
         for r in range(node.shape[0]):
             n_left += codes[node[r], columns[k]] <= cuts[k]
@@ -218,11 +282,11 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
         counted[k] = True
     # Neighbouring codes without rows give the same split: the middle of them is the fairest threshold.
     last = cuts[k] + 1
-    while histogram[last, k] == 0 and last < histogram.shape[0] - 1:
+    while histogram[k, last] == 0 and last < rule.n_bins - 1:
         last += 1
     left = np.int64(0)
     for code in range(cuts[k] + 1):
-        left += histogram[code, k]
+        left += histogram[k, code]
     cells.gain[cell], cells.column[cell], cells.code[cell] = gains[k], k, (cuts[k] + last - 1) // 2
     cells.left_total[cell] = left
 
@@ -278,9 +342,10 @@ def expand_columns(codes, packed, rows, columns, begin, end, directions, rule, h
     smaller, larger = by_size(cells, cell)
     less, more = histograms[cells.slot[smaller]], histograms[cells.slot[larger]]
     add_codes(codes, packed, rows[cells.start[smaller] : cells.stop[smaller]], columns, begin, end, less)
-    for code in range(more.shape[0]):
-        for k in range(begin, end):
-            more[code, k] -= less[code, k]
+    for k in range(begin, end):
+        of_larger, of_smaller = more[k], less[k]
+        for code in range(rule.n_bins):
+            of_larger[code] -= of_smaller[code]
     for at in range(2):
         child = smaller if at == 0 else larger
         if can_split(cells, child, rule):

@@ -20,7 +20,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from simtree._kernels import boosting as kernels
-from simtree._kernels.boosting import NOT_GROWN, Found, Growing, Rule
+from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found, Growing, Rule
 from simtree._utils.threads import in_threads
 from simtree.growing._grower import sample_both_kinds
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
@@ -192,7 +192,7 @@ class Booster:
 
     def encode(self, drawn: IndexPairs, weights: NDArray[np.float64] | None = None) -> CodedPairs:
         """Return pairs with their codes, and their scores by the trees so far."""
-        codes = np.empty((len(drawn), len(self.params.pair_map)), dtype=np.uint8)
+        codes = empty_codes(len(drawn), len(self.params.pair_map))
         return self._encode(drawn, np.ones(len(drawn)) if weights is None else weights, codes)
 
     def add(self, grown: BoostedTree, pairs: CodedPairs) -> None:
@@ -256,7 +256,7 @@ class Booster:
         scores = np.zeros(len(pool))
         for start in range(0, len(pool), n_different):  # no more codes at a time than of the pairs themselves
             rows = slice(start, start + n_different)
-            codes = np.empty((len(scores[rows]), len(self.params.pair_map)), dtype=np.uint8)
+            codes = empty_codes(len(scores[rows]), len(self.params.pair_map))
             self._fill_codes(IndexPairs(pool.first[rows], pool.second[rows], pool.same[rows]), codes, scores[rows])
         order = np.argsort(-scores, kind="stable")
         chosen = np.concatenate(
@@ -288,7 +288,8 @@ class Booster:
         unit_g, unit_h = (max(float(np.abs(part).sum()), SMALLEST) / kernels.MAX_SUM for part in (gradients, hessians))
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
-        rule = Rule(unit_g, unit_h, params.l2, *limits, min_gain=MIN_GAIN * sum(sums))
+        max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
+        rule = Rule(unit_g, unit_h, max_hessian, self.bins.n_bins, params.l2, *limits, min_gain=MIN_GAIN * sum(sums))
         rows = self._subsample(pairs.same, rng)
         coordinates = np.arange(len(params.pair_map))
         if params.n_columns < params.pair_map.n_columns:
@@ -324,14 +325,14 @@ class Booster:
     ) -> Growing:
         """Return the cells of a tree; the rows are reordered by leaf."""
         n_columns = len(coordinates)
-        shape = (rule.max_leaves, self.bins.n_bins, n_columns)
+        shape = (rule.max_leaves, padded(n_columns), N_CODES)
         if self._histograms.shape != shape:
             self._histograms = np.empty(shape, dtype=np.int64)
         cells = empty_cells(rule.max_leaves, len(rows), int(packed[rows].sum()))
         found = Found(np.empty((2, n_columns)), np.empty((2, n_columns), dtype=np.int64))
         directions = self.params.directions[coordinates]
         many = MIN_PARALLEL_UPDATES if self.n_threads > 1 else np.iinfo(np.int64).max
-        ends = np.linspace(0, n_columns, self.n_threads + 1).astype(int)
+        ends = np.minimum(np.linspace(0, padded(n_columns) // WORD, self.n_threads + 1).astype(int) * WORD, n_columns)
         arrays = (codes, packed, rows)
 
         def expand(begin: int, end: int, cell: int) -> None:
@@ -354,6 +355,22 @@ class Booster:
         while (cell := kernels.grow(*grow)) != NOT_GROWN:
             expand_in_threads(cell)
         return cells
+
+
+def padded(n_columns: int) -> int:
+    """Return the number of columns of codes that kernels need, which read several of them at a time.
+
+    Examples
+    --------
+    >>> padded(9)
+    16
+    """
+    return -(-n_columns // WORD) * WORD
+
+
+def empty_codes(n_pairs: int, n_columns: int) -> NDArray[np.uint8]:
+    """Return an array for the codes of pairs; the padding of its columns is zero."""
+    return np.zeros((n_pairs, padded(n_columns)), dtype=np.uint8)
 
 
 def empty_cells(max_leaves: int, n_rows: int, total: int) -> Growing:
