@@ -177,7 +177,9 @@ def test_some_columns_only(seed):
 @modest
 def test_sums_and_values_of_leaves(seed):
     rng, codes, same, packed, units, *_ = problem(seed)
-    rows, cells = grow(codes, packed, rule_of(packed, units, 1.0, 2, 6, 52, MIN_GAIN), np.zeros(4, dtype=np.int64), threads=False)
+    rows, cells = grow(
+        codes, packed, rule_of(packed, units, 1.0, 2, 6, 52, MIN_GAIN), np.zeros(4, dtype=np.int64), threads=False
+    )
     n = int(cells.size[0])
     g, h, sums, n_same = rng.normal(size=60), rng.random(60), np.empty((2, n)), np.empty(n, dtype=np.int64)
     boosting.sum_cells(rows, g, h, same, cells, sums, n_same)
