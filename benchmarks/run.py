@@ -1,6 +1,6 @@
 """Run all benchmarks of simtree compared with other libraries; writes JSON, Markdown and plots.
 
-    python benchmarks/run.py [--quick] [--only tree,split,fit,scaling,score,search,roofs] [--repeats 3] [--out results]
+    python benchmarks/run.py [--quick] [--only tree,split,fit,boosting,scaling,score,search,roofs] [--repeats 3] [--out results]
 
 Real data are read from the folder in SIMTREE_DATA. ``--quick`` uses small parts of them, about five minutes on two cores;
 ``--tiny`` uses synthetic data to check that everything runs, so its ratios and goals have no meaning. Sections that a run with
@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import bench_boosting_speed
 import bench_fit
 import bench_roofs
 import bench_scaling
@@ -55,6 +56,7 @@ SECTIONS: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
     "tree": tree_section,
     "split": stored(bench_split.section),
     "fit": stored(bench_fit.section),
+    "boosting": stored(bench_boosting_speed.section),
     "scaling": stored(bench_scaling.section),
     "score": stored(bench_score.section),
     "search": stored(bench_search.section),

@@ -1,27 +1,38 @@
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
 import bench_boosting_speed as bench
+from measure import MEMORY
+from problems import clusters
 
 pytest.importorskip("lightgbm")
 pytestmark = pytest.mark.slow
 
 
-def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):
+def test_section_measures_all_models_on_the_same_pairs(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "in_fresh_process", lambda function, *arguments: function(*arguments))
-    monkeypatch.setattr(
-        sys, "argv", ["bench_boosting_speed.py", "--tiny", "--pairs", "2000", "--rounds", "10", "--out", str(tmp_path)]
+    clusters().save(tmp_path / "mnist.npz")
+    fit, scored = (section := bench.section(tmp_path, "tiny", 1)).tables
+    assert [line.name for line in fit.lines] == list(bench.FITS)
+    for line in fit.lines:
+        first, further = line.median(bench.FIRST), line.median(bench.PER_ROUND)
+        assert min(first, further, line.median(MEMORY)) > 0
+        assert line.median(bench.HUNDRED) == pytest.approx(first + 99 * further)
+    assert all(fit.line(name).median("AUC") > 0.8 for name in (bench.OURS, bench.BASE))
+    assert {bench.OURS, bench.BUILT, bench.READY} <= {line.name for line in scored.lines}
+    names = [goal.name for goal in section.goals]
+    assert names[2] == "memory above the input, relative to LightGBM, float64"
+    memory = fit.line(bench.OURS).median(MEMORY) / fit.line(bench.BASE).median(MEMORY)
+    assert section.goals[2].value == pytest.approx(memory)
+
+
+def test_sequence_gives_the_coordinates_of_the_matrix():
+    samples = clusters()
+    pairs = bench.draw(samples.y, 2_000)
+    rows = bench.row_numbers(pairs)
+    matrix = bench.materialise(samples.X, rows)
+    by_matrix, by_sequence = (
+        bench.fit_lightgbm(samples.X, rows, pairs.same, 5, [], **options).predict(matrix) for options in ({"dtype": float}, {})
     )
-    bench.main()
-    found = json.loads((tmp_path / "bench_boosting_speed.json").read_text())["found"]
-    printed = capsys.readouterr().out
-    assert list(found) == list(bench.FITS)
-    for name, metrics in found.items():
-        assert metrics["AUC"] > 0.8
-        assert f"| {name} | {metrics['fit: time (s)']:.4g} |" in printed
-    # The same pairs and coordinates in whatever form.
-    assert found["LightGBM, Sequence"]["AUC"] == pytest.approx(found[bench.BASE]["AUC"], abs=0.01)
+    assert by_sequence == pytest.approx(by_matrix, abs=0.05)
