@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.validation import check_choice, check_integer, check_real
 from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, Score, count_comparisons
+from simtree.evaluation._enrolled import (
+    Templates,
+    TemplateScore,
+    check_no_pairs,
+    check_protocol,
+    check_template_times,
+    fused_scorer,
+)
 from simtree.evaluation._intervals import CurveTallies, tally_interval
+from simtree.evaluation._learned_fusion import LearnedFusion
+from simtree.evaluation._model_fusion import LikelihoodRatio, ModelFusion, resolve_fusion
 from simtree.evaluation._reliability import find_doubts
 from simtree.evaluation._results import Band, Estimate, Evaluation, OperatingPoint, SubgroupRates
 from simtree.evaluation._simultaneous import simultaneous_band
@@ -47,6 +57,10 @@ def evaluate(
     identities: ArrayLike | None = None,
     by: ArrayLike | None = None,
     never_pair: ArrayLike | None = None,
+    enrol: ArrayLike | None = None,
+    fusion: str | LearnedFusion | None = None,
+    n_best: int | None = None,
+    time: Any = None,
     unit: str = "identities",
     weighting: str = "samples",
     sessions: ArrayLike | None = None,
@@ -76,6 +90,16 @@ def evaluate(
         Attribute of each row of X, such as sex or device; the error rates within each of its subgroups are computed as well.
     never_pair : array-like of shape (n_samples,), optional
         Samples with the same value, such as a session, are not compared.
+    enrol : array-like of bool of shape (n_samples,), optional
+        Which samples are enrolled: the others are probes, and each probe is compared with each enrolled identity, by one score
+        from all of its enrolled samples. By default every sample is compared with every other.
+    fusion : {"max", "mean", "top_mean", "likelihood_ratio", "learned"} or LearnedFusion, optional
+        How the scores of a probe with the samples of an identity become one: the best, the mean, the mean of the best few, the
+        closed form of a `GaussianSimilarity`, or what `Similarity.fit_fusion` has learned. ``"max"`` by default.
+    n_best : int, optional
+        Number of scores that ``"top_mean"`` averages over, by default 3.
+    time : array-like of shape (n_samples,), optional
+        When each sample was taken, as dates or numbers, for a learned fusion that depends on age.
     unit : {"identities", "samples"}, default="identities"
         What is independent, and would be drawn anew: identities, or only samples if the identities are fixed, such as ten
         digits. It decides how wide the intervals are, not the metrics.
@@ -120,6 +144,12 @@ def evaluate(
     """
     check_choice("unit", unit, ("identities", "samples"))
     options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state, simultaneous)
+    check_protocol(enrol, fusion=fusion, n_best=n_best, time=time)
+    if enrol is not None:
+        check_no_pairs(X, pairs, identities)
+        chosen = resolve_fusion(model, "max" if fusion is None else fusion, n_best)
+        templates, template_score, n_rows = _templates_of(model, X, y, never_pair, enrol, chosen, time)
+        return _evaluate_enrolled(model, templates, template_score, by, sessions, n_pairs, options, n_rows, chosen.name)
     score, source, units, n_rows = _scored_by(model, X, y, pairs, identities, never_pair)
     n_identities: int | None = len(np.unique(units))
     n_samples: int | None = n_rows
@@ -130,11 +160,7 @@ def evaluate(
             n_identities, options = None, replace(options, unit="samples")
         n_samples = None if np.ndim(X) == 3 else n_samples
     source = source.limit(n_pairs, np.random.default_rng(random_state), positive_fraction=SAME_SHARE)
-    if weighting == "identities" and source.n_pairs < n_possible:
-        raise ValueError(
-            f"weighting='identities' needs all {n_possible:,} pairs, more than n_pairs={n_pairs!r}; give n_pairs=None, "
-            "or weighting='samples'."
-        )
+    _check_all_pairs(options, source.n_pairs, n_possible, n_pairs)
     counts = n_identities, n_samples, n_possible
     return _evaluate(type(model).__name__, score, source, units, by, sessions, counts, options)
 
@@ -223,6 +249,56 @@ class _Options:
 def _check_identities(options: _Options) -> None:
     if options.weighting == "identities":
         raise ValueError("weighting='identities' needs the identities of the pairs; give identities, or weighting='samples'.")
+
+
+def _check_all_pairs(options: _Options, n_compared: int, n_possible: int, n_pairs: int | None) -> None:
+    if options.weighting == "identities" and n_compared < n_possible:
+        raise ValueError(
+            f"weighting='identities' needs all {n_possible:,} pairs, more than n_pairs={n_pairs!r}; give n_pairs=None, "
+            "or weighting='samples'."
+        )
+
+
+def _templates_of(
+    model: Any, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None, enrol: ArrayLike, fusion: ModelFusion, time: Any
+) -> tuple[Templates, TemplateScore, int]:
+    """Return probes and enrolled identities, the function that scores them, and the number of samples."""
+    if hasattr(model, "_templates"):
+        templates, score = model._templates(X, y, enrol, fusion, never_pair, time)
+        return templates, score, len(templates.labels)
+    of_pairs, _, labels, n_rows = _scored_by(model, X, y, None, None, never_pair)
+    assert not isinstance(fusion, LikelihoodRatio)
+    times = check_template_times(time, n_rows, needed=fusion.needs_time)
+    return Templates.of(labels, enrol, never_pair), fused_scorer(of_pairs, fusion, times), n_rows
+
+
+def _evaluate_enrolled(
+    model: Any,
+    templates: Templates,
+    score: TemplateScore,
+    by: ArrayLike | None,
+    sessions: ArrayLike | None,
+    n_pairs: int | None,
+    options: _Options,
+    n_rows: int,
+    fusion: str,
+) -> Evaluation:
+    """Return the metrics of the comparisons of probes with enrolled identities."""
+    source = templates.comparisons(n_pairs, seed=options.random_state)
+    n_possible = templates.n_comparisons if n_pairs is not None and templates.n_comparisons > n_pairs else source.n_pairs
+    _check_all_pairs(options, source.n_pairs, n_possible, n_pairs)
+    units = templates.identities
+    result = _evaluate(
+        type(model).__name__,
+        templates.scorer(score),
+        source,
+        units,
+        templates.of_rows(by, "by"),
+        templates.sessions(sessions),
+        (len(np.unique(units)), n_rows, n_possible),
+        options,
+    )
+    return replace(result, fusion=fusion, n_enrolled=len(templates.starts))
 
 
 def _scored_by(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simtree._utils.validation import count
+
 if TYPE_CHECKING:
     from simtree.evaluation._results import Estimate, Evaluation
 
@@ -58,6 +60,13 @@ def warning_lines(result: Evaluation) -> list[str]:
 
 def _weighting(result: Evaluation) -> str:
     return "; every pair of identities counts once" if result.weighting == "identities" else ""
+
+
+def _protocol(result: Evaluation) -> list[str]:
+    if result.n_enrolled is None:
+        return []
+    enrolled = count(result.n_enrolled, "enrolled identity", "enrolled identities")
+    return [f"pairs: a probe and one of {enrolled}, scores fused by {result.fusion!r}"]
 
 
 def legend(result: Evaluation) -> list[str]:
@@ -120,6 +129,7 @@ def report_lines(result: Evaluation) -> list[str]:
     lines = [
         f"{result.name}: {', '.join([*counts, f'{result.n_same:,} same and {result.n_different:,} different pairs'])}{of_all}",
         f"intervals: {100 * result.confidence:g} %, for new {result.unit}{_weighting(result)}",
+        *_protocol(result),
         "",
         f"AUC            {result.auc}",
         f"AUC to FPR 1 % {result.partial_auc:.4g} (chance 0.5)",

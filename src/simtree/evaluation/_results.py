@@ -191,6 +191,10 @@ class Evaluation:
     simultaneous : Band or None
         ROC curve with intervals that hold at all thresholds together, for a threshold that is picked by looking at the curve;
         None unless it was asked for.
+    fusion : str or None
+        How the scores of a probe with the samples of an enrolled identity became one; None if samples were compared.
+    n_enrolled : int or None
+        Number of enrolled identities; None if samples were compared.
     warnings : tuple of str
         Reasons why some intervals may be too narrow, such as few identities that bring most errors; empty if there are none.
 
@@ -230,6 +234,8 @@ class Evaluation:
     by: tuple[SubgroupRates, ...]
     threshold: float | None = None
     simultaneous: Band | None = None
+    fusion: str | None = None
+    n_enrolled: int | None = None
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

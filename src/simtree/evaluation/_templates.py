@@ -1,14 +1,15 @@
 """Templates: the score of a probe with an identity, from its scores with the samples of that identity.
 
 The samples of an identity are neighbours in a matrix of scores, one row per probe and one column per sample; ``starts`` has the
-first column of each identity. A fusion is a function of such scores alone. What else a fusion may depend on, such as the age of
-samples, belongs into its parameters, so that all fusions are called alike.
+first column of each identity, and ``ages`` may say how much older than the probe each sample is. All fusions of scores are called
+alike: the plain ones are here, and the learned one is in `simtree.evaluation._learned_fusion`. The closed form of a Gaussian model
+is no function of scores; models compute it themselves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,29 @@ from numpy.typing import NDArray
 from simtree._utils.validation import check_choice, check_integer
 from simtree.metrics import FloatArray
 
-FUSIONS = ("max", "mean", "top_mean")
+#: Fusions that take no more than the scores.
+PLAIN_FUSIONS = ("max", "mean", "top_mean")
+LIKELIHOOD_RATIO, LEARNED = "likelihood_ratio", "learned"
+FUSIONS = (*PLAIN_FUSIONS, LIKELIHOOD_RATIO, LEARNED)
 #: Number of samples per identity that ``"top_mean"`` averages over.
 N_BEST = 3
 
 Starts = NDArray[np.int64]
+
+
+class ScoreFusion(Protocol):
+    """A function of the scores with the samples of an identity, and of their ages."""
+
+    @property
+    def name(self) -> str:
+        """Name of the fusion."""
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether the ages of samples change the fused score."""
+
+    def __call__(self, scores: FloatArray, starts: Starts, ages: FloatArray | None = None) -> FloatArray:
+        """Return the score of each probe with each identity."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +64,15 @@ class Fusion:
     n_best: int = N_BEST
 
     def __post_init__(self) -> None:
-        check_choice("fusion", self.name, FUSIONS)
+        check_choice("fusion", self.name, PLAIN_FUSIONS)
         check_integer("n_best", self.n_best, 1)
 
-    def __call__(self, scores: FloatArray, starts: Starts) -> FloatArray:
+    @property
+    def needs_time(self) -> bool:
+        """False: all samples count alike, however old they are."""
+        return False
+
+    def __call__(self, scores: FloatArray, starts: Starts, ages: FloatArray | None = None) -> FloatArray:
         """Return the score of each probe with each identity.
 
         Parameters
@@ -57,6 +81,8 @@ class Fusion:
             Scores, with the samples of an identity beside each other.
         starts : ndarray of shape (n_identities,)
             First column of each identity, increasing from 0; no identity is empty.
+        ages : ndarray, optional
+            Not used.
 
         Returns
         -------

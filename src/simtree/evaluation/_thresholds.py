@@ -28,6 +28,7 @@ from simtree.evaluation._guarantee import (
     regular_criterion,
 )
 from simtree.evaluation._identity_rates import WEIGHTINGS, IdentityRates, count_identity_rates
+from simtree.evaluation._templates import FUSIONS
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, Roc
 from simtree.metrics._roc import check_scores, thresholds_of
@@ -110,6 +111,9 @@ class ThresholdReport:
         Number of sessions that identities share, which are new as well; None without such sessions.
     subgroup : str or None
         The subgroup that takes this threshold, if the guarantee is for each of some subgroups.
+    fusion : str or None
+        How the scores of a probe with the samples of an enrolled identity become one; None if the threshold is for pairs of
+        samples.
 
     Examples
     --------
@@ -132,6 +136,7 @@ class ThresholdReport:
     free_bound: float | None = None
     n_sessions: int | None = None
     subgroup: str | None = None
+    fusion: str | None = None
 
     def __str__(self) -> str:
         lines = (
@@ -147,7 +152,8 @@ class ThresholdReport:
             return ""
         of = "" if self.subgroup is None else " within each subgroup"
         new = "" if self.n_sessions is None else ", in new sessions,"
-        per = f"per pair of {self.weighting}{of}{new}"
+        of_fused = "" if self.fusion is None else f" for scores with enrolled identities ({self.fusion})"
+        per = f"per pair of {self.weighting}{of}{new}{of_fused}"
         said = f"FPR <= {self.max_fpr:g} {per} with {100 * self.confidence:g} % confidence"
         if self.free_bound <= self.max_fpr:
             return f"{said}, without an assumption about how people differ"
@@ -188,6 +194,7 @@ class ThresholdReport:
             free_bound=rate("free_bound") if fields.has("free_bound") else None,
             n_sessions=count("n_sessions") if fields.has("n_sessions") else None,
             subgroup=fields.string("subgroup") if fields.has("subgroup") else None,
+            fusion=fields.string("fusion", FUSIONS) if fields.has("fusion") else None,
         )
 
 

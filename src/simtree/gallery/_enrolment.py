@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
+from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.gallery import _identities as identities
 from simtree.gallery._answers import Duplicate, Enrolment
 from simtree.gallery._audit import add_entry
@@ -146,7 +147,8 @@ def re_enroll(connection: Connection, state: State, model: Similarity) -> None:
 
 
 def check_successor(state: State, model: Similarity) -> None:
-    """Raise if the samples of a gallery cannot be prepared by a model."""
+    """Raise if the samples of a gallery cannot be prepared by a model, or if the model does not have its fusion."""
+    resolve_fusion(model, state.settings.fusion)
     if fingerprint(model) == state.fingerprint:
         return
     if not state.form.has_vectors:
@@ -170,14 +172,16 @@ def check_successor(state: State, model: Similarity) -> None:
 def find_duplicates(state: State, samples: Samples) -> tuple[Duplicate, ...]:
     """Return the samples that match another identity, in the gallery or among the samples themselves."""
     strangers = state.strangers
-    threshold = float(state.model.threshold_) if strangers is None else strangers.strictest_threshold(state.size)
+    threshold = state.threshold if strangers is None else strangers.strictest_threshold(state.size)
     distinct, codes = np.unique(np.array(samples.ids, dtype=object), return_inverse=True)
     order = np.argsort(codes, kind="stable")
-    among = Templates.of(np.ascontiguousarray(samples.prepared[order]), codes[order])
+    among = Templates.of(np.ascontiguousarray(samples.prepared[order]), samples.times[order], codes[order])
     found: dict[int, Duplicate] = {}
     for templates, names in ((state.snapshot.templates, state.snapshot.names), (among, distinct)):
         # Two, because the best one may be the own identity.
-        scores, places = best_identities(state.model, state.settings.fusion, samples.prepared, templates, 2, threshold)
+        scores, places = best_identities(
+            state.model, state.fusion, samples.prepared, templates, 2, threshold, times=samples.times
+        )
         for row, own in enumerate(samples.ids):
             others = [
                 Duplicate(row, own, str(names[place]), float(score))

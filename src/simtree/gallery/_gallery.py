@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simtree._utils.validation import check_choice, check_integer, check_real, count
-from simtree.evaluation._templates import N_BEST, Fusion
+from simtree.evaluation._model_fusion import resolve_fusion
+from simtree.evaluation._templates import FUSIONS, N_BEST
 from simtree.gallery import _enrolment as enrolment
 from simtree.gallery import _identification as identification
 from simtree.gallery import _identities as identities
@@ -126,8 +127,10 @@ class Gallery(MaintenanceMixin):
             File to make, which must not exist, or an address in PostgreSQL, whose schema must not exist or be empty.
         model : Similarity
             Fitted model, which is stored in the gallery.
-        fusion : {"max", "mean", "top_mean"}, default="max"
-            How the scores with the samples of an identity become one: the best, the mean, or the mean of the best few.
+        fusion : {"max", "mean", "top_mean", "likelihood_ratio", "learned"}, default="max"
+            How the scores with the samples of an identity become one: the best, the mean, the mean of the best few, the closed
+            form of a `GaussianSimilarity`, or what the model has learned with `Similarity.fit_fusion`, which may depend on the
+            age of samples.
         n_best : int, default=3
             Number of samples that ``"top_mean"`` averages over.
         max_samples : int, optional
@@ -153,7 +156,9 @@ class Gallery(MaintenanceMixin):
         limit = None if max_samples is None else int(max_samples)
         kind = check_choice("dtype", dtype, DTYPES)
         check_real("timeout", timeout, 0.0, np.inf, open_high=True)
-        settings = Settings(Fusion(fusion, n_best), kind, bool(keep_vectors), limit, bool(audit_searches))
+        resolve_fusion(model, check_choice("fusion", fusion, FUSIONS), n_best)
+        n_best = check_integer("n_best", n_best, 1)
+        settings = Settings(fusion, n_best, kind, bool(keep_vectors), limit, bool(audit_searches))
         with new_gallery(parse_address(path), timeout) as connection:
             settings.write(connection)
             add_entry(connection, "create", write_model(connection, model))
@@ -331,7 +336,13 @@ class Gallery(MaintenanceMixin):
             return enrolment.remove(connection, state, names)
 
     def identify(
-        self, queries: ArrayLike, *, k: int = 10, where: Mapping[str, Any] | None = None, max_fpir: float | None = None
+        self,
+        queries: ArrayLike,
+        *,
+        k: int = 10,
+        where: Mapping[str, Any] | None = None,
+        max_fpir: float | None = None,
+        time: Any = None,
     ) -> Candidates:
         """Return the identities that are most similar to each query.
 
@@ -349,6 +360,8 @@ class Gallery(MaintenanceMixin):
         max_fpir : float, optional
             Return only candidates above the threshold that keeps the share of strangers with any candidate below this rate,
             with the confidence of `calibrate`. A query may then have no candidate.
+        time : datetime or number or array-like of shape (n_queries,), optional
+            When the queries were taken, for a learned fusion that depends on age; now, if None.
 
         Returns
         -------
@@ -364,15 +377,17 @@ class Gallery(MaintenanceMixin):
         if not len(state.snapshot.templates):
             raise ValueError(f"{self.path} is empty; enrol somebody first.")
         prepared = state.model._prepare(check_rows_of(state.model, state.form, queries))
-        answer = identification.identify(state, prepared, int(k), max_fpir, chosen)
+        times = check_times(time, len(prepared))
+        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen)
         self._session.audit_search(state, "identify", answer.id, answer.n_queries)
         return answer
 
-    def verify(self, ids: Any, X: ArrayLike) -> Verifications:
+    def verify(self, ids: Any, X: ArrayLike, *, time: Any = None) -> Verifications:
         """Decide whether each sample is of the identity that it claims to be of.
 
-        The threshold is that of the model inside the gallery, `Similarity.calibrate_threshold`, which is for pairs: with fusion
-        ``"max"`` an identity with m samples is matched by a stranger up to m times as often.
+        The threshold is that of the model inside the gallery. Choose it with ``calibrate_threshold(..., enrol=, fusion=)``, for the
+        fusion of the gallery: a threshold for pairs of samples is exceeded by a stranger up to m times as often with fusion
+        ``"max"`` and m samples of an identity, and is refused with ``"learned"``.
 
         Parameters
         ----------
@@ -380,6 +395,8 @@ class Gallery(MaintenanceMixin):
             Claimed identities, all of which must be enrolled.
         X : array-like of shape (n_samples, n_features)
             The samples.
+        time : datetime or number or array-like of shape (n_samples,), optional
+            When the samples were taken, for a learned fusion that depends on age; now, if None.
 
         Returns
         -------
@@ -392,11 +409,14 @@ class Gallery(MaintenanceMixin):
         samples = check_rows_of(state.model, state.form, X)
         check_lengths(names, len(samples))
         numbers = np.array([found[name].number for name in names], dtype=np.int64)
-        answer = identification.verify(state, state.model._prepare(samples), numbers)
+        times = check_times(time, len(samples))
+        answer = identification.verify(state, state.model._prepare(samples), times, numbers)
         self._session.audit_search(state, "verify", answer.id, len(answer))
         return answer
 
-    def calibrate(self, X: ArrayLike, y: ArrayLike, *, max_fpir: float = 0.05, confidence: float = 0.95) -> str:
+    def calibrate(
+        self, X: ArrayLike, y: ArrayLike, *, max_fpir: float = 0.05, confidence: float = 0.95, time: Any = None
+    ) -> str:
         """Search for people who are not enrolled, so that `identify` can keep a false positive identification rate (FPIR).
 
         The bound is free of assumptions about scores: it uses one maximum per person, over all samples of the person and all
@@ -413,6 +433,8 @@ class Gallery(MaintenanceMixin):
             Rate that these people must suffice for. Other rates can be asked for in `identify`.
         confidence : float, default=0.95
             Confidence level.
+        time : datetime or number or array-like of shape (n_samples,), optional
+            When the samples were taken, for a learned fusion that depends on age; now, if None.
 
         Returns
         -------
@@ -430,8 +452,9 @@ class Gallery(MaintenanceMixin):
             samples = check_rows_of(state.model, state.form, X)
             if len(codes) != len(samples):
                 raise ValueError(f"y has {len(codes):,} entries for {count(len(samples), 'sample')} of X; give one each.")
+            times = check_times(time, len(samples))
             strangers = identification.search_strangers(
-                state, state.model._prepare(samples), codes, float(max_fpir), float(confidence)
+                state, state.model._prepare(samples), times, codes, float(max_fpir), float(confidence)
             )
             with self._session.store.writing() as connection:
                 if get_setting(connection, "model_version") != state.model_version:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
+from simtree.evaluation._templates import LEARNED
 from simtree.gallery._answers import Candidates, Verifications
 from simtree.gallery._blocks import Numbers
 from simtree.gallery._search import best_identities, score_claims
@@ -15,7 +17,12 @@ from simtree.metrics import FloatArray
 
 
 def identify(
-    state: State, prepared: NDArray[np.floating], k: int, max_fpir: float | None, chosen: Numbers | None
+    state: State,
+    prepared: NDArray[np.floating],
+    times: FloatArray,
+    k: int,
+    max_fpir: float | None,
+    chosen: Numbers | None,
 ) -> Candidates:
     """Return the best identities for each query, among the chosen ones.
 
@@ -25,6 +32,8 @@ def identify(
         The gallery, with its rows.
     prepared : ndarray of shape (n_queries, n_prepared)
         Prepared queries.
+    times : ndarray of shape (n_queries,)
+        When the queries were taken, in seconds since 1970.
     k : int
         Number of candidates per query.
     max_fpir : float or None
@@ -44,7 +53,7 @@ def identify(
         strangers = require_calibration(state)
         threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
     lowest = -np.inf if threshold is None else threshold
-    scores, places = best_identities(state.model, state.settings.fusion, prepared, templates, k, lowest)
+    scores, places = best_identities(state.model, state.fusion, prepared, templates, k, lowest, times=times)
     queries, columns = np.nonzero(places >= 0)
     found, of_found = places[queries, columns], scores[queries, columns]
     ranks = columns + 1
@@ -63,19 +72,24 @@ def identify(
     )
 
 
-def verify(state: State, prepared: NDArray[np.floating], numbers: Numbers) -> Verifications:
+def verify(state: State, prepared: NDArray[np.floating], times: FloatArray, numbers: Numbers) -> Verifications:
     """Return the fused score of each query with the identity of a number, and whether the model's threshold accepts it."""
     templates = state.snapshot.templates
     claims = np.searchsorted(templates.numbers, numbers)
-    scores = score_claims(state.model, state.settings.fusion, prepared, claims, templates)
-    threshold = np.full(len(scores), float(state.model.threshold_))
+    threshold = np.full(len(prepared), state.threshold)
+    scores = score_claims(state.model, state.fusion, prepared, claims, templates, times=times)
     probability = _probabilities(state, scores, templates.sizes[claims])
     expected = _expected_matches(state, scores, len(templates))
     return Verifications(state.snapshot.names[claims], scores, threshold, scores >= threshold, probability, expected)
 
 
 def search_strangers(
-    state: State, prepared: NDArray[np.floating], people: NDArray[np.int64], max_fpir: float, confidence: float
+    state: State,
+    prepared: NDArray[np.floating],
+    times: FloatArray,
+    people: NDArray[np.int64],
+    max_fpir: float,
+    confidence: float,
 ) -> Strangers:
     """Search for people who are not enrolled; raise if they are too few for the rate."""
     templates: Templates = state.snapshot.templates
@@ -85,7 +99,7 @@ def search_strangers(
     nobody = Strangers(np.zeros(int(people.max()) + 1), np.empty(0), np.empty(0), max_fpir, confidence, size)
     nobody.threshold(max_fpir, size)  # refuses before the work, not after it
     n_kept = min(N_KEPT, len(templates))
-    scores, _ = best_identities(state.model, state.settings.fusion, prepared, templates, n_kept)
+    scores, _ = best_identities(state.model, state.fusion, prepared, templates, n_kept, times=times)
     return Strangers.of(scores, people, max_fpir, confidence, size)
 
 
@@ -104,7 +118,12 @@ def _expected_matches(state: State, scores: FloatArray, n_searched: int) -> Floa
 
 
 def _probabilities(state: State, scores: FloatArray, n_samples: Numbers) -> FloatArray:
-    """Return calibrated probabilities; they are for pairs, so that identities with several samples have none."""
+    """Return calibrated probabilities; those of the model are for pairs: identities with several samples have none.
+
+    What a learned fusion returns is a log-likelihood ratio for any number of samples.
+    """
+    if state.settings.fusion == LEARNED:
+        return np.asarray(expit(scores))
     if not hasattr(state.model, "calibration_"):
         return np.full(len(scores), np.nan)
     return np.where(n_samples == 1, state.model.calibration_.probability(scores, 0.5), np.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import numbers
 import time as clock
@@ -10,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from simtree._utils import times
 from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import count
 from simtree.pairs._labels import n_missing
@@ -127,43 +127,7 @@ def _plain_value(value: Any, what: str) -> Value | None:
 
 def check_times(time: Any, n_samples: int) -> NDArray[np.float64]:
     """Return the time of each sample in seconds since 1970; now, if None."""
-    if time is None:
-        return np.full(n_samples, clock.time())
-    check_unmasked("time", time)
-    values = np.asarray(time)
-    if values.ndim == 0:
-        values = np.repeat(values, n_samples)
-    if values.shape != (n_samples,):
-        raise ValueError(f"time has shape {values.shape}; give one time, or one per sample ({n_samples:,}).")
-    if values.dtype.kind == "M":
-        return _check_finite_times(np.where(np.isnat(values), np.nan, _seconds(values)), time)
-    if values.dtype == object:
-        values = np.array([_timestamp(value) for value in values.tolist()], dtype=object)
-    try:
-        return _check_finite_times(values.astype(np.float64), time)
-    except (TypeError, ValueError):
-        raise _bad_times(time) from None
-
-
-def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
-    return values.astype("datetime64[us]").astype(np.int64) / 1e6
-
-
-def _timestamp(value: Any) -> Any:
-    if isinstance(value, datetime.datetime):
-        return (value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)).timestamp()
-    return value
-
-
-def _check_finite_times(seconds: NDArray[np.float64], given: ArrayLike) -> NDArray[np.float64]:
-    if not np.isfinite(seconds).all():
-        raise _bad_times(given)
-    return seconds
-
-
-def _bad_times(given: Any) -> ValueError:
-    some = np.asarray(given, dtype=object).ravel()[:1].tolist()
-    return ValueError(f"time holds {some[0]!r} or a missing value; give dates (naive ones are UTC), or seconds since 1970.")
+    return np.full(n_samples, clock.time()) if time is None else times.check_times(time, n_samples)
 
 
 def _is_text(value: str) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.evaluation._templates import Fusion
+from simtree.evaluation._model_fusion import LikelihoodRatio, ModelFusion
 from simtree.gallery._blocks import Numbers
 from simtree.gallery._snapshot import Templates
 from simtree.metrics import FloatArray
 from simtree.models import Similarity
 from simtree.models._search import TopK
+from simtree.models._templates import PairScore
 from simtree.pairs._coordinates import SamplePairs
 
 # Number of pairs scored at a time where all scores are needed.
@@ -22,7 +23,14 @@ ROWS_PER_IDENTITY = 3
 
 
 def best_identities(
-    model: Similarity, fusion: Fusion, probes: NDArray[np.floating], templates: Templates, k: int, min_score: float = -np.inf
+    model: Similarity,
+    fusion: ModelFusion,
+    probes: NDArray[np.floating],
+    templates: Templates,
+    k: int,
+    min_score: float = -np.inf,
+    *,
+    times: FloatArray,
 ) -> tuple[FloatArray, Numbers]:
     """Return the k identities with the highest fused scores for each probe.
 
@@ -30,7 +38,7 @@ def best_identities(
     ----------
     model : Similarity
         The model.
-    fusion : Fusion
+    fusion : ModelFusion
         How the scores with the samples of an identity become one.
     probes : ndarray of shape (n_probes, n_prepared)
         Prepared samples to search for.
@@ -40,6 +48,8 @@ def best_identities(
         Number of identities per probe.
     min_score : float, default=-inf
         Identities with a lower score are left out.
+    times : ndarray of shape (n_probes,)
+        When the probes were taken, in seconds since 1970.
 
     Returns
     -------
@@ -52,7 +62,7 @@ def best_identities(
         return _by_best_rows(model, probes, templates, k, min_score)
     best = TopK(len(probes), k, min_score)
     places = np.arange(len(templates))
-    for start, scores in _all_scores(model, fusion, probes, templates):
+    for start, scores in _all_scores(model, fusion, probes, times, templates):
         for probe, of_probe in enumerate(scores, start):
             best.offer(probe, of_probe, places)
     return best.scores, best.rows
@@ -89,11 +99,16 @@ def _by_best_rows(
 
 
 def _all_scores(
-    model: Similarity, fusion: Fusion, probes: NDArray[np.floating], templates: Templates
+    model: Similarity, fusion: ModelFusion, probes: NDArray[np.floating], times: FloatArray, templates: Templates
 ) -> Iterator[tuple[int, FloatArray]]:
     """Yield the fused scores of some probes with all identities, and the place of the first of these probes."""
     n_rows = len(templates.prepared)
     n_probes = max(1, SCAN_PAIRS // max(1, n_rows))
+    if isinstance(fusion, LikelihoodRatio) and n_rows:
+        closed = model._score_templates(probes, templates.prepared, templates.starts)
+        for start in range(0, len(probes), n_probes):
+            yield start, _score_matrix(model, closed, np.arange(start, min(start + n_probes, len(probes))), len(templates))
+        return
     for start in range(0, len(probes) if n_rows else 0, n_probes):
         some = probes[start : start + n_probes]
 
@@ -102,18 +117,39 @@ def _all_scores(
             return model._score_pairs(SamplePairs(some, templates.prepared, first.astype(np.int32), second.astype(np.int32)))
 
         scores = model._map_blocks(score, len(some) * n_rows).reshape(len(some), n_rows)
-        yield start, fusion(scores, templates.starts)
+        ages = times[start : start + n_probes, None] - templates.times if fusion.needs_time else None
+        yield start, fusion(scores, templates.starts, ages)
+
+
+def _score_matrix(model: Similarity, score: PairScore, probes: Numbers, n_templates: int) -> FloatArray:
+    """Return the scores of some probes with all templates, both by number."""
+
+    def block(pairs: slice) -> FloatArray:
+        first, second = np.divmod(np.arange(pairs.start, pairs.stop), n_templates)
+        return score(probes[first].astype(np.int32), second.astype(np.int32))
+
+    return model._map_blocks(block, len(probes) * n_templates).reshape(len(probes), n_templates)
 
 
 def score_claims(
-    model: Similarity, fusion: Fusion, probes: NDArray[np.floating], claims: Numbers, templates: Templates
+    model: Similarity,
+    fusion: ModelFusion,
+    probes: NDArray[np.floating],
+    claims: Numbers,
+    templates: Templates,
+    *,
+    times: FloatArray,
 ) -> FloatArray:
     """Return the fused score of each probe with one identity, given by its place in ``templates``."""
+    if isinstance(fusion, LikelihoodRatio):
+        closed = model._score_templates(probes, templates.prepared, templates.starts)
+        return closed(np.arange(len(probes), dtype=np.int32), claims.astype(np.int32))
     n_samples = templates.sizes[claims]
     starts = np.append(0, np.cumsum(n_samples)[:-1])
     first = np.repeat(np.arange(len(probes), dtype=np.int32), n_samples)
     second = np.arange(len(first)) - np.repeat(starts - templates.starts[claims], n_samples)
     pairs = SamplePairs(probes, templates.prepared, first, second.astype(np.int32))
     scores = model._map_blocks(lambda rows: model._score_pairs(pairs.take(rows)), len(first))
-    fused: FloatArray = fusion(scores[None, :], starts)[0]
+    ages = times[first] - templates.times[second] if fusion.needs_time else None
+    fused: FloatArray = fusion(scores[None, :], starts, None if ages is None else ages[None, :])[0]
     return fused

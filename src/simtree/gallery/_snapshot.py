@@ -28,6 +28,8 @@ class Templates:
     ----------
     prepared : ndarray of shape (n_rows, n_prepared)
         Prepared samples.
+    times : ndarray of shape (n_rows,)
+        When each sample was taken, in seconds since 1970.
     starts : ndarray of shape (n_identities,)
         First row of each identity.
     numbers : ndarray of shape (n_identities,)
@@ -35,14 +37,15 @@ class Templates:
     """
 
     prepared: NDArray[Any]
+    times: NDArray[np.float64]
     starts: Numbers
     numbers: Numbers
 
     @classmethod
-    def of(cls, prepared: NDArray[Any], owners: Numbers) -> Self:
+    def of(cls, prepared: NDArray[Any], times: NDArray[np.float64], owners: Numbers) -> Self:
         """Return rows that are in the order of their owners."""
         starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
-        return cls(prepared, starts, owners[starts])
+        return cls(prepared, times, starts, owners[starts])
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -56,7 +59,7 @@ class Templates:
         """Return the identities with these numbers."""
         rows = np.repeat(np.isin(self.numbers, numbers), self.sizes)
         owners = np.repeat(self.numbers, self.sizes)
-        return Templates.of(np.ascontiguousarray(self.prepared[rows]), owners[rows])
+        return Templates.of(np.ascontiguousarray(self.prepared[rows]), self.times[rows], owners[rows])
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ class Snapshot:
         """Return a snapshot without rows."""
         nothing = np.empty(0, dtype=np.int64)
         buffer = np.empty((0, form.n_prepared), dtype=form.prepared_dtype)
-        return cls(buffer, nothing, nothing, nothing, np.empty(0, dtype=object), 0, frozenset(), Templates.of(buffer, nothing))
+        templates = Templates.of(buffer, np.empty(0), nothing)
+        return cls(buffer, nothing, nothing, nothing, np.empty(0, dtype=object), 0, frozenset(), templates)
 
     def updated(self, connection: Connection, form: Form) -> Snapshot:
         """Return the present state of the gallery; only blocks that are new are read."""
@@ -102,9 +106,11 @@ class Snapshot:
             return self
         new = [number for number in present if number not in self.known]
         kept = np.isin(self.blocks, present)
-        columns = [(self.owners[kept], self.samples[kept], self.blocks[kept])]
-        for number, of_rows, numbers, _ in read_owners(connection, new):
-            columns.append((of_rows, numbers, np.full(len(of_rows), number)))
+        columns: list[tuple[NDArray[Any], ...]] = [
+            (self.owners[kept], self.samples[kept], self.blocks[kept], self.templates.times[kept])
+        ]
+        for number, of_rows, numbers, taken in read_owners(connection, new):
+            columns.append((of_rows, numbers, np.full(len(of_rows), number), taken))
         joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
         n_kept, n_rows = len(columns[0][0]), len(joined[0])
         is_later = _are_later(joined[1], n_kept)
@@ -117,8 +123,8 @@ class Snapshot:
             start += len(rows)
         for column in joined:
             column[places] = column.copy()
-        owners, samples, blocks = joined
-        templates = Templates.of(buffer[:n_rows], owners)
+        owners, samples, blocks, times = joined
+        templates = Templates.of(buffer[:n_rows], times, owners)
         names, last_number = self._names(connection, templates.numbers)
         return Snapshot(buffer, owners, samples, blocks, names, last_number, frozenset(present), templates)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simtree.evaluation._templates import Fusion
+from simtree._utils.validation import check_choice, check_integer
+from simtree.evaluation._model_fusion import ModelFusion, resolve_fusion
+from simtree.evaluation._templates import FUSIONS, LEARNED
 from simtree.gallery import _identities as identities
 from simtree.gallery._blocks import Form, count_rows
 from simtree.gallery._errors import DamagedContentError
@@ -22,8 +24,10 @@ class Settings:
 
     Parameters
     ----------
-    fusion : Fusion
-        How the scores with the samples of an identity become one.
+    fusion : str
+        Name of how the scores with the samples of an identity become one.
+    n_best : int
+        Number of samples that ``"top_mean"`` averages over.
     dtype : str
         Type of samples.
     keeps_vectors : bool
@@ -34,7 +38,8 @@ class Settings:
         Whether searches are audited.
     """
 
-    fusion: Fusion
+    fusion: str
+    n_best: int
     dtype: str
     keeps_vectors: bool
     max_samples: int | None
@@ -43,8 +48,8 @@ class Settings:
     def write(self, connection: Connection) -> None:
         """Write the settings into a new gallery."""
         named = {
-            "fusion": self.fusion.name,
-            "n_best": self.fusion.n_best,
+            "fusion": self.fusion,
+            "n_best": self.n_best,
             "dtype": self.dtype,
             "keep_vectors": int(self.keeps_vectors),
             "max_samples": self.max_samples,
@@ -59,7 +64,8 @@ class Settings:
         try:
             named = get_settings(connection)
             return cls(
-                Fusion(named["fusion"], named["n_best"]),
+                check_choice("fusion", named["fusion"], FUSIONS),
+                check_integer("n_best", named["n_best"], 1),
                 named["dtype"],
                 bool(named["keep_vectors"]),
                 named["max_samples"],
@@ -102,6 +108,23 @@ class State:
     strangers: Strangers | None
     snapshot: Snapshot
 
+    @property
+    def fusion(self) -> ModelFusion:
+        """How the scores with the samples of an identity become one; what was learned is in the model."""
+        return resolve_fusion(self.model, self.settings.fusion, self.settings.n_best)
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the model; raise if it is for other scores than those of the gallery."""
+        own, of_model = self.settings.fusion, getattr(getattr(self.model, "threshold_report_", None), "fusion", None)
+        if of_model != own and (of_model is not None or own == LEARNED):
+            kind = "pairs of samples" if of_model is None else f"fusion={of_model!r}"
+            raise ValueError(
+                f"the threshold of the model is for {kind}, and the gallery has fusion={own!r}; calibrate the model with enrol= "
+                f"and fusion={own!r}, and give it to re_enroll."
+            )
+        return float(self.model.threshold_)
+
     def with_rows(self, connection: Connection) -> State:
         """Return the state with its rows; only new ones are read."""
         return replace(self, snapshot=self.snapshot.updated(connection, self.form))
@@ -122,8 +145,8 @@ class State:
         return {
             "n_identities": self.size.n_identities,
             "n_samples": self.size.n_samples,
-            "fusion": settings.fusion.name,
-            "n_best": settings.fusion.n_best if settings.fusion.name == "top_mean" else None,
+            "fusion": settings.fusion,
+            "n_best": settings.n_best if settings.fusion == "top_mean" else None,
             "max_samples": settings.max_samples,
             "dtype": settings.dtype,
             "has_vectors": self.form.has_vectors,

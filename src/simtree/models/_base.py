@@ -26,6 +26,7 @@ from simtree.metrics import Roc, roc_curve
 from simtree.models._decisions import MAX_SCORE_PAIRS, DecisionMixin
 from simtree.models._persistence import PersistenceMixin
 from simtree.models._search import TopK, plan_search
+from simtree.models._templates import TemplateMixin
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_pairs, check_samples, check_training
 from simtree.pairs._sources import PairSource
@@ -39,7 +40,7 @@ GALLERY_ROWS = 1 << 20
 LeafValues = tuple[list[RankTree], list[NDArray[np.float64]]]
 
 
-class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
+class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, ABC):
     """Base class of all similarity models, which learn a symmetric score of pairs: larger for more similar samples."""
 
     preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
@@ -239,7 +240,12 @@ class Similarity(DecisionMixin, PersistenceMixin, BaseEstimator, ABC):
     def _rollback_on_error(self) -> Iterator[None]:
         """Restore the estimator if its fit fails or is interrupted."""
         before = dict(vars(self))
-        for name in ("threshold_report_", "held_out_check_", "calibration_"):  # results that belong to the previous fit
+        for name in (
+            "threshold_report_",
+            "held_out_check_",
+            "calibration_",
+            "learned_fusion_",
+        ):  # results that belong to the previous fit
             self.__dict__.pop(name, None)
         try:
             yield

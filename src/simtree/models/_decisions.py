@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._utils.validation import check_real
 from simtree.evaluation._calibration import Calibration, fit_calibration
 from simtree.evaluation._counting import MAX_COMPARISONS
+from simtree.evaluation._enrolled import Templates, TemplateScore, check_no_pairs, check_protocol, check_template_times
+from simtree.evaluation._learned_fusion import LearnedFusion
+from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold_by
 from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._inputs import check_training
@@ -39,6 +43,7 @@ class DecisionMixin:
     pair_score: Callable[..., NDArray[np.float64]]
     _prepare: Callable[[NDArray[Any]], NDArray[Any]]
     _scorer: Callable[[NDArray[Any]], Callable[[Any, Any], NDArray[np.float64]]]
+    _template_scorer: Callable[..., TemplateScore]
 
     def predict(self, pairs: ArrayLike, X: ArrayLike | None = None) -> NDArray[np.int64]:
         """Predict whether each pair is a same pair: its score is at least ``threshold_``.
@@ -57,6 +62,12 @@ class DecisionMixin:
         ndarray of shape (n_pairs,)
             +1 for pairs predicted to be same, -1 for different.
         """
+        fusion = getattr(getattr(self, "threshold_report_", None), "fusion", None)
+        if fusion is not None:
+            raise ValueError(
+                f"threshold_ is for scores with enrolled identities (fusion={fusion!r}), not for pairs of samples; calibrate it "
+                "without enrol=, or decide with Gallery.verify."
+            )
         return np.where(self.pair_score(pairs, X) >= self.threshold_, 1, -1)
 
     def set_threshold(self, threshold: float) -> Self:
@@ -96,6 +107,10 @@ class DecisionMixin:
         pairs: ArrayLike | None = None,
         identities: ArrayLike | None = None,
         never_pair: ArrayLike | None = None,
+        enrol: ArrayLike | None = None,
+        fusion: str | LearnedFusion | None = None,
+        n_best: int | None = None,
+        time: Any = None,
         n_pairs: int | None = MAX_COMPARISONS,
         strict: bool = False,
     ) -> Self:
@@ -144,6 +159,12 @@ class DecisionMixin:
             needs it.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
+        enrol : array-like of bool of shape (n_samples,), optional
+            Which samples are enrolled. The threshold is then for scores of a probe, any other sample, with all enrolled samples of
+            an identity, as in `Gallery.verify`, and not for pairs of samples: `predict` refuses it. The guarantee is for people
+            who are enrolled with about as many samples.
+        fusion, n_best, time : optional
+            How these scores become one, see `evaluate`.
         n_pairs : int or None, default=5_000_000
             Maximum number of pairs; if there are more, this many are sampled. None uses all pairs.
         strict : bool, default=False
@@ -175,10 +196,29 @@ class DecisionMixin:
                 "confidence=None for the FPR on these pairs alone."
             )
         in_sessions = None if sessions is None else encode_groups(sessions, len(units), "sessions")
+        check_protocol(enrol, fusion=fusion, n_best=n_best, time=time)
         check = self._check_held_out(prepared, source, units)
         if check.suspicious and strict:
             raise ValueError(f"strict=True: {check}; give data that were not used in fit.")
-        report = choose_threshold_by(self._scorer(prepared), source, units, goal, sessions=in_sessions, by=by, n_pairs=n_pairs)
+        if enrol is None:
+            score = self._scorer(prepared)
+            report = choose_threshold_by(score, source, units, goal, sessions=in_sessions, by=by, n_pairs=n_pairs)
+        else:
+            check_no_pairs(X, pairs, identities)
+            chosen = resolve_fusion(self, "max" if fusion is None else fusion, n_best)
+            times = check_template_times(time, len(units), needed=chosen.needs_time)
+            templates = Templates.of(units, enrol, never_pair)
+            weighting = goal.weighting if goal.guarantee else "samples"
+            report = choose_threshold_by(
+                templates.scorer(self._template_scorer(prepared, chosen, times)),
+                templates.comparisons(n_pairs, weighting=weighting),
+                templates.identities,
+                goal,
+                sessions=templates.sessions(sessions),
+                by=templates.of_rows(by, "by"),
+                n_pairs=n_pairs,
+            )
+            report = replace(report, fusion=chosen.name)
         self.threshold_, self.threshold_report_, self.held_out_check_ = report.threshold, report, check
         if check.suspicious:
             warnings.warn(f"{check}.", UserWarning, stacklevel=2)

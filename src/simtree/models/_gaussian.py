@@ -97,6 +97,23 @@ class TwoCovarianceModel(NamedTuple):
 
         return filled_in_blocks(len(samples), len(self.ratios) + 1, fill, n_jobs)
 
+    def template_terms(self, terms: Matrix, starts: NDArray[np.int64]) -> Matrix:
+        """Return the terms of enrolled identities in the ratio with a probe, from the terms of their samples.
+
+        The ratio is the inner product of all columns but the last with the vector a of the probe and its squares, plus the last
+        column. Given n samples with mean m, the samples of an identity are Gaussian with mean g m and variance v; without them,
+        with mean 0 and variance 1.
+        """
+        n = np.diff(starts, append=len(terms)).astype(np.float64)[:, None]
+        means = np.add.reduceat(terms[:, :-1], starts, axis=0) / n
+        gains = n * self.ratios / (1.0 + n * self.ratios)
+        variances = (1.0 + self.ratios / (1.0 + n * self.ratios)) / (1.0 + self.ratios)
+        # The vectors a are along directions with weights, which are zero where identities do not differ.
+        inverse = np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self.weights > 0.0)
+        linear, square = inverse * gains / variances * means, 0.5 * inverse * (1.0 - 1.0 / variances)
+        own = -0.5 * (gains * means * linear).sum(axis=1) - 0.5 * np.log(variances).sum(axis=1)
+        return np.column_stack([linear, square, own])
+
 
 def fit_two_covariance(
     samples: NDArray[Any], pairs: IndexPairs, shrinkage: float, *, by_occurrence: bool = False
@@ -194,7 +211,8 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
     Along a direction in which samples have variance 1 and two samples s and t of one class have correlation r, the
     log-likelihood ratio is ``(r s t - r² (s² + t²) / 2) / (1 - r²) - log(1 - r²) / 2``. Directions are independent, so their
     ratios are added. A score of 0 means that a pair is equally likely under both hypotheses. Samples farther from the mean
-    than 95 % of the training samples are moved to that distance.
+    than 95 % of the training samples are moved to that distance. With several enrolled samples of one identity,
+    ``fusion="likelihood_ratio"`` of `evaluate`, `calibrate_threshold` and `Gallery` is the ratio of a probe and all of them.
 
     Examples
     --------
@@ -207,6 +225,7 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
     """
 
     _model: TwoCovarianceModel
+    _has_closed_form = True
 
     def __init__(
         self,
@@ -289,6 +308,20 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
         # Rounding may exceed the bound, but distances must not be negative.
         ratios = self._products.complete(pairs).pairwise[:, 0] + own + self._model.constant
         return np.asarray(np.minimum(ratios, self._model.max_llr))
+
+    def _score_templates(
+        self, probes: NDArray[Any], samples: NDArray[Any], starts: NDArray[np.int64]
+    ) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]]:
+        vectors = probes[:, :-1]
+        terms = np.hstack([vectors, vectors * vectors])
+        templates = self._model.template_terms(samples, starts)
+        products = CoordinateSet(("dot",), terms.shape[1])
+
+        def score(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
+            pairs = SamplePairs(terms, templates, first, second)
+            return np.asarray(products.complete(pairs).pairwise[:, 0] + templates[second, -1])
+
+        return score
 
     def _max_score(self) -> float:
         return self._model.max_llr

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.validation import count
 from simtree.evaluation._calibration import Calibration
+from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.io._archive import write_document
 from simtree.io._fields import Fields
@@ -39,6 +40,7 @@ class PersistenceMixin:
     threshold_report_: ThresholdReport
     held_out_check_: HeldOutCheck
     calibration_: Calibration
+    learned_fusion_: LearnedFusion
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to a file, which `simtree.load` reads.
@@ -83,6 +85,7 @@ class PersistenceMixin:
             "parameters": plain_parameters(self),
             **self._common_state(),
             "calibration": self.calibration_.to_dict() if hasattr(self, "calibration_") else None,
+            "learned_fusion": self.learned_fusion_._get_state() if hasattr(self, "learned_fusion_") else None,
             **self._summary(),
         }
 
@@ -99,6 +102,7 @@ class PersistenceMixin:
             "parameters": parameters_state(self),
             **self._common_state(),
             "calibration": self.calibration_._get_state() if hasattr(self, "calibration_") else None,
+            **({"learned_fusion": self.learned_fusion_._get_state()} if hasattr(self, "learned_fusion_") else {}),
             "fitted": self._get_fitted_state(),
         }
 
@@ -123,6 +127,8 @@ class PersistenceMixin:
             model.held_out_check_ = HeldOutCheck._from_state(fields.part("held_out_check"))
         if fields.has("calibration"):
             model.calibration_ = Calibration._from_state(fields.part("calibration"))
+        if fields.has("learned_fusion"):
+            model.learned_fusion_ = LearnedFusion._from_state(fields.part("learned_fusion"))
         return model
 
     def _common_state(self) -> dict[str, Any]:
