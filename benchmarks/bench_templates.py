@@ -2,9 +2,9 @@
 
     SIMTREE_DATA=folder python benchmarks/bench_templates.py [--folds 5] [--curve 1 5 20 50 200] [--tiny] [--out results]
 
-Each of 51 subjects has typed a password 400 times. The first 200 repetitions are enrolled, the other 200 are genuine probes, and
-the first five repetitions of each other subject are impostors. Their best detector, the scaled Manhattan distance, has an equal
-error rate (EER) of 0.096, which is the first row of the table.
+Each of 51 subjects has typed a password 400 times. The first 200 repetitions are enrolled, the other 200 are genuine probes,
+and the first five repetitions of each other subject are impostors. Their best detector, the scaled Manhattan distance, has an
+equal error rate (EER) of 0.096, which is the first row of the table.
 
 Our models learn from other people, so people are in folds: a subject in fold f and impostors in fold g meet a model that was
 trained on neither fold. Nor were they seen by what is learned on top of scores, the fusion (`Similarity.fit_fusion`): it is
@@ -56,7 +56,7 @@ class Protocol:
     n_rounds: int = 120
 
 
-TINY = Protocol(n_repetitions=24, n_enrolled=12, n_impostor=3, n_recent=8, n_early=6, n_pairs=2_000, n_learning=6, n_trees=3, n_rounds=10)
+TINY = Protocol(24, n_enrolled=12, n_impostor=3, n_recent=8, n_early=6, n_pairs=2_000, n_learning=6, n_trees=3, n_rounds=10)
 
 
 def make_people(protocol: Protocol, n_people: int = 15, n_features: int = 4) -> Floats:
@@ -176,10 +176,10 @@ class Scores:
         for (of_name, subject, fold), both in self.tested.items():
             if of_name == name:
                 chosen = fusion(frozenset({int(self._folds[subject]), fold}))
-                ages = np.arange(both[0].shape[1], dtype=np.float64)[::-1][-n:]
+                newest = [scores[:, -n:].astype(np.float64) for scores in both]
+                ages = np.arange(newest[0].shape[1], dtype=np.float64)[::-1]
                 found[subject, fold] = tuple(
-                    chosen(np.ascontiguousarray(scores[:, -n:], dtype=np.float64), np.array([0]), np.tile(ages, (len(scores), 1)))[:, 0]
-                    for scores in both
+                    chosen(scores, np.array([0]), np.tile(ages, (len(scores), 1)))[:, 0] for scores in newest
                 )
         return found
 
@@ -188,9 +188,7 @@ def mean_eer(fused: dict[tuple[int, int], tuple[Floats, Floats]]) -> Floats:
     """Return the equal error rate of each subject, from the scores by all models that it met."""
     rates = []
     for subject in sorted({subject for subject, _ in fused}):
-        genuine, impostors = (
-            np.concatenate([both[kind] for (s, _), both in fused.items() if s == subject]) for kind in (0, 1)
-        )
+        genuine, impostors = (np.concatenate([both[kind] for (s, _), both in fused.items() if s == subject]) for kind in (0, 1))
         same = np.arange(len(genuine) + len(impostors)) < len(genuine)
         rates.append(eer(roc_curve(np.concatenate([genuine, impostors]), same)).value)
     return np.array(rates)
@@ -204,7 +202,8 @@ def scaled_manhattan(people: Floats, protocol: Protocol) -> Floats:
         centre = enrolled.mean(axis=0)
         scale = np.abs(enrolled - centre).mean(axis=0)
         impostors = np.delete(people, subject, axis=0)[:, : protocol.n_impostor].reshape(-1, people.shape[2])
-        fused[subject, 0] = tuple(-(np.abs(some - centre) / scale).sum(axis=1) for some in (repetitions[protocol.n_enrolled :], impostors))
+        probes = repetitions[protocol.n_enrolled :], impostors
+        fused[subject, 0] = tuple(-(np.abs(some - centre) / scale).sum(axis=1) for some in probes)
     return mean_eer(fused)
 
 
@@ -229,7 +228,8 @@ def run(people: Floats, protocol: Protocol, n_folds: int, curve: list[int]) -> d
         return {key: tuple(np.mean([part[key][kind] for part in parts], axis=0) for kind in (0, 1)) for key in parts[0]}
 
     every = protocol.n_enrolled
-    for label, fusion in {"best score": Fusion("max"), "mean": Fusion("mean"), "mean of the 10 best": Fusion("top_mean", 10)}.items():
+    plain = {"best score": Fusion("max"), "mean": Fusion("mean"), "mean of the 10 best": Fusion("top_mean", 10)}
+    for label, fusion in plain.items():
         rates[f"Gaussian, all pairs; {label}"] = mean_eer(scores.fuse("Gaussian, all pairs", lambda _, f=fusion: f, every))
     rates["Gaussian, all pairs; likelihood ratio"] = mean_eer(scores.fuse("likelihood ratio", lambda _: Fusion("mean"), 1))
     by_name = {name: learned(name, every) for name in names}

@@ -1,10 +1,11 @@
 """Comparisons of probes with enrolled identities, in the form of pairs: all that is known about pairs then holds for them.
 
-A comparison is a pair of two *rows*: a probe, and an enrolled identity as a whole. Rows are numbered anew, first the probes and
-then the enrolled identities. Both rows of a comparison belong to identities, and these are the units. Two people may be compared
-twice, each as the probe of the other, with two different scores; both comparisons belong to the one unordered pair of these
-identities. Pairs of identities without a common identity are independent, which is all that intervals and guarantees need: the
-rate of accepted comparisons per pair of identities is a U-statistic whose kernel is the mean over the comparisons of the pair.
+A comparison is a pair of two *rows*: a probe, and an enrolled identity as a whole. Rows are numbered anew, first the probes
+and then the enrolled identities. Both rows of a comparison belong to identities, and these are the units. Two people may be
+compared twice, each as the probe of the other, with two different scores; both comparisons belong to the one unordered pair of
+these identities. Pairs of identities without a common identity are independent, which is all that intervals and guarantees
+need: the rate of accepted comparisons per pair of identities is a U-statistic whose kernel is the mean over the comparisons of
+the pair.
 """
 
 from __future__ import annotations
@@ -214,8 +215,8 @@ class Templates:
         unequal = np.flatnonzero(codes != codes[self.starts][owners])
         if len(unequal):
             raise ValueError(
-                f"{name} has several values for the enrolled samples of one identity (row {self.samples[unequal[0]]}); give one "
-                "value per enrolled identity."
+                f"{name} has several values for the enrolled samples of one identity (row {self.samples[unequal[0]]}); "
+                "give one value per enrolled identity."
             )
         return np.append(given[self.probes], given[self.samples[self.starts]])
 

@@ -56,6 +56,6 @@ def resolve_fusion(model: Any, fusion: Any, n_best: int | None = None) -> ModelF
 def no_closed_form(model: Any) -> ValueError:
     """Return the error that a model has no closed form."""
     return ValueError(
-        f"fusion='likelihood_ratio' has a closed form for GaussianSimilarity only, not for {type(model).__name__}; choose another "
-        "fusion, such as 'mean'."
+        f"fusion='likelihood_ratio' has a closed form for GaussianSimilarity only, not for {type(model).__name__}; "
+        "choose another fusion, such as 'mean'."
     )

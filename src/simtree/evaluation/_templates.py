@@ -1,9 +1,9 @@
 """Templates: the score of a probe with an identity, from its scores with the samples of that identity.
 
 The samples of an identity are neighbours in a matrix of scores, one row per probe and one column per sample; ``starts`` has the
-first column of each identity, and ``ages`` may say how much older than the probe each sample is. All fusions of scores are called
-alike: the plain ones are here, and the learned one is in `simtree.evaluation._learned_fusion`. The closed form of a Gaussian model
-is no function of scores; models compute it themselves.
+first column of each identity, and ``ages`` may say how much older than the probe each sample is. All fusions of scores are
+called alike: the plain ones are here, and the learned one is in `simtree.evaluation._learned_fusion`. The closed form of a
+Gaussian model is no function of scores; models compute it themselves.
 """
 
 from __future__ import annotations

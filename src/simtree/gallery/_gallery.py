@@ -385,8 +385,8 @@ class Gallery(MaintenanceMixin):
     def verify(self, ids: Any, X: ArrayLike, *, time: Any = None) -> Verifications:
         """Decide whether each sample is of the identity that it claims to be of.
 
-        The threshold is that of the model inside the gallery. Choose it with ``calibrate_threshold(..., enrol=, fusion=)``, for the
-        fusion of the gallery: a threshold for pairs of samples is exceeded by a stranger up to m times as often with fusion
+        The threshold is that of the model inside the gallery. Choose it with ``calibrate_threshold(..., enrol=, fusion=)``, for
+        the fusion of the gallery: a threshold for pairs of samples is exceeded by a stranger up to m times as often with fusion
         ``"max"`` and m samples of an identity, and is refused with ``"learned"``.
 
         Parameters

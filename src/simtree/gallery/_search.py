@@ -103,13 +103,15 @@ def _all_scores(
 ) -> Iterator[tuple[int, FloatArray]]:
     """Yield the fused scores of some probes with all identities, and the place of the first of these probes."""
     n_rows = len(templates.prepared)
-    n_probes = max(1, SCAN_PAIRS // max(1, n_rows))
-    if isinstance(fusion, LikelihoodRatio) and n_rows:
+    if not n_rows:
+        return
+    n_probes = max(1, SCAN_PAIRS // n_rows)
+    if isinstance(fusion, LikelihoodRatio):
         closed = model._score_templates(probes, templates.prepared, templates.starts)
         for start in range(0, len(probes), n_probes):
             yield start, _score_matrix(model, closed, np.arange(start, min(start + n_probes, len(probes))), len(templates))
         return
-    for start in range(0, len(probes) if n_rows else 0, n_probes):
+    for start in range(0, len(probes), n_probes):
         some = probes[start : start + n_probes]
 
         def score(pairs: slice, some: NDArray[np.floating] = some) -> FloatArray:

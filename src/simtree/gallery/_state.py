@@ -120,8 +120,8 @@ class State:
         if of_model != own and (of_model is not None or own == LEARNED):
             kind = "pairs of samples" if of_model is None else f"fusion={of_model!r}"
             raise ValueError(
-                f"the threshold of the model is for {kind}, and the gallery has fusion={own!r}; calibrate the model with enrol= "
-                f"and fusion={own!r}, and give it to re_enroll."
+                f"the threshold of the model is for {kind}, and the gallery has fusion={own!r}; calibrate the model with "
+                f"enrol= and fusion={own!r}, and give it to re_enroll."
             )
         return float(self.model.threshold_)
 

@@ -65,8 +65,8 @@ class DecisionMixin:
         fusion = getattr(getattr(self, "threshold_report_", None), "fusion", None)
         if fusion is not None:
             raise ValueError(
-                f"threshold_ is for scores with enrolled identities (fusion={fusion!r}), not for pairs of samples; calibrate it "
-                "without enrol=, or decide with Gallery.verify."
+                f"threshold_ is for scores with enrolled identities (fusion={fusion!r}), not for pairs of samples; calibrate "
+                "it without enrol=, or decide with Gallery.verify."
             )
         return np.where(self.pair_score(pairs, X) >= self.threshold_, 1, -1)
 
@@ -160,9 +160,9 @@ class DecisionMixin:
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         enrol : array-like of bool of shape (n_samples,), optional
-            Which samples are enrolled. The threshold is then for scores of a probe, any other sample, with all enrolled samples of
-            an identity, as in `Gallery.verify`, and not for pairs of samples: `predict` refuses it. The guarantee is for people
-            who are enrolled with about as many samples.
+            Which samples are enrolled. The threshold is then for scores of a probe, any other sample, with all enrolled samples
+            of an identity, as in `Gallery.verify`, and not for pairs of samples: `predict` refuses it. The guarantee is for
+            people who are enrolled with about as many samples.
         fusion, n_best, time : optional
             How these scores become one, see `evaluate`.
         n_pairs : int or None, default=5_000_000

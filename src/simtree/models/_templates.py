@@ -1,4 +1,4 @@
-"""Templates of a similarity: scores of probes with identities that have several enrolled samples, and a fusion that is learned."""
+"""Templates of a similarity: scores of probes with identities that have several enrolled samples, and a learned fusion."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class TemplateMixin:
         y : array-like of shape (n_samples,)
             Identity of each sample.
         enrol : array-like of bool of shape (n_samples,)
-            Which samples are enrolled; the others are probes. Enrol as many per identity, and as long before the probes, as will
-            be usual in the application.
+            Which samples are enrolled; the others are probes. Enrol as many per identity, and as long before the probes, as
+            will be usual in the application.
         time : array-like of shape (n_samples,), optional
             When each sample was taken: dates, or numbers. Half-lives are learned from it.
         never_pair : array-like of shape (n_samples,), optional
