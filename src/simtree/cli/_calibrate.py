@@ -29,6 +29,7 @@ from simtree.cli._common import (
     table,
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._protocol import Enrol, FusionOption, Time, protocol_of
 from simtree.cli._tables import read_samples
 
 
@@ -58,6 +59,9 @@ def calibrate(
         typer.Option("--by", metavar="COL", help="Column with an attribute; the promise then holds within each subgroup."),
     ] = None,
     never_pair: NeverPair = None,
+    enrol: Enrol = None,
+    fusion: FusionOption = None,
+    time: Time = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     strict: Annotated[bool, typer.Option("--strict", help="Write nothing if DATA looks like the training data.")] = False,
     n_jobs: Jobs = -1,
@@ -79,8 +83,11 @@ def calibrate(
             None if column is None else found.labels(column, option)
             for column, option in ((sessions, "--sessions"), (by, "--by"))
         )
-        X = samples_of(learned, found, [column for column in (label, never_pair, sessions, by) if column is not None])
-        bar = scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs))
+        protocol = protocol_of(found, enrol, fusion, time)
+        others = (label, never_pair, sessions, by, enrol, time)
+        X = samples_of(learned, found, [column for column in others if column is not None])
+        n_compared = None if protocol else min(n_pairs or pairs.n_pairs, pairs.n_pairs)
+        bar = scoring_bar("comparing pairs", n_compared)
         with parallel_jobs(learned, n_jobs), bar, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "same pairs score")  # said below
             learned.calibrate_threshold(
@@ -94,12 +101,14 @@ def calibrate(
                 never_pair=apart,
                 n_pairs=n_pairs or None,
                 strict=strict,
+                **protocol,
             )
         learned.save(target)
     check, report = learned.held_out_check_, learned.threshold_report_
     if check.suspicious:
         say(f"Warning: {check}.")
-    result = {"model": str(target), "data": str(data), "label": label, "n_possible": pairs.n_pairs, **report.to_dict()}
+    n_possible = report.n_same + report.n_different if protocol else pairs.n_pairs
+    result = {"model": str(target), "data": str(data), "label": label, "n_possible": n_possible, **report.to_dict()}
     result |= {
         "promise": report.promise,
         "looks_like_training_data": check.suspicious,

@@ -14,19 +14,12 @@ from simtree._utils.validation import count
 from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json, waiting_for
 from simtree.cli._galleries import GalleryAddress, ids_of, opened_gallery, read_for_enrolment, times_of
 from simtree.cli._models import load_model
+from simtree.cli._protocol import FUSION_NAMES, FusionName
 from simtree.cli._tables import check_there
 from simtree.gallery import Enrolment, Gallery
 from simtree.gallery._address import parse_address, shown
 from simtree.gallery._maintenance import TIMEOUT
 from simtree.gallery._stores import discard, exists
-
-
-class FusionName(enum.StrEnum):
-    """How the scores with the samples of an identity become one."""
-
-    max = "max"
-    mean = "mean"
-    top_mean = "top_mean"
 
 
 class OnDuplicate(enum.StrEnum):
@@ -66,7 +59,7 @@ def enroll(
         FusionName | None,
         typer.Option(
             "--fusion",
-            metavar="max/mean/top_mean",
+            metavar=FUSION_NAMES,
             help="For a new gallery: how the scores with several samples of an identity become one; max by default.",
         ),
     ] = None,

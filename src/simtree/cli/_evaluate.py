@@ -28,6 +28,7 @@ from simtree.cli._common import (
     table,
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._protocol import Enrol, FusionName, FusionOption, Time, protocol_of
 from simtree.cli._tables import check_there, read_samples
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
@@ -72,6 +73,9 @@ def evaluate_model(
         ),
     ] = None,
     never_pair: NeverPair = None,
+    enrol: Enrol = None,
+    fusion: FusionOption = None,
+    time: Time = None,
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="COL", help="Column with an attribute, such as sex or device: also rates per subgroup."),
@@ -130,6 +134,9 @@ def evaluate_model(
                 DATA=data,
                 __label=label,
                 __never_pair=never_pair,
+                __enrol=enrol,
+                __fusion=fusion,
+                __time=time,
                 __by=by,
                 __unit=None if unit is Unit.identities else unit,
                 __weighting=None if weighting is Weighting.samples else weighting,
@@ -148,12 +155,14 @@ def evaluate_model(
             learned = load_model(model)
             report = getattr(learned, "threshold_report_", None)
             options = {"unit": unit.value, "weighting": weighting.value, "n_pairs": n_pairs or None}
-            found = _from_model(
-                learned, data, label, {"never_pair": never_pair, "by": by, "sessions": sessions}, n_jobs, options
-            )
+            columns = {"never_pair": never_pair, "by": by, "sessions": sessions, "enrol": enrol, "time": time}
+            found = _from_model(learned, data, label, columns, fusion, n_jobs, options)
+            of_report = None if report is None else report.fusion
+            if found.fusion != of_report:  # the threshold of the model is for other scores
+                report = None
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
-    rates = None if scores is not None else rates_at_threshold(found)
+    rates = None if scores is not None or (found.fusion is not None and report is None) else rates_at_threshold(found)
     if as_json:
         at_threshold = None if rates is None else dataclasses.asdict(rates)
         result = {
@@ -183,18 +192,28 @@ def _refuse(**given: Any) -> None:
 
 
 def _from_model(
-    learned: Any, data: Path, label: str, columns: dict[str, str | None], n_jobs: int, options: dict[str, Any]
+    learned: Any,
+    data: Path,
+    label: str,
+    columns: dict[str, str | None],
+    fusion: FusionName | None,
+    n_jobs: int,
+    options: dict[str, Any],
 ) -> Evaluation:
-    """Evaluate a model on a table; ``columns`` are those of never_pair, by and sessions."""
+    """Evaluate a model on a table; ``columns`` are those of never_pair, by, sessions, enrol and time."""
     found = read_samples(data)
     y, apart, pairs = labelled_pairs(found, label, columns["never_pair"])
     by, sessions = (
         None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")
     )
     X = samples_of(learned, found, [name for name in (label, *columns.values()) if name is not None])
-    n_compared = min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
+    protocol = protocol_of(found, columns["enrol"], fusion, columns["time"])
+    n_compared = None if protocol else min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
+    used = (protocol["fusion"] or "max") if protocol else None
+    is_for_these = getattr(getattr(learned, "threshold_report_", None), "fusion", None) == used
+    options = {**options, **protocol, "threshold": learned.threshold_ if is_for_these else None}
     with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", n_compared):
-        return evaluate(learned, X, y, by=by, never_pair=apart, sessions=sessions, threshold=learned.threshold_, **options)
+        return evaluate(learned, X, y, by=by, never_pair=apart, sessions=sessions, **options)
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:
@@ -231,6 +250,8 @@ def _tables(
     if found.n_samples is not None:
         metrics.add_row("samples", f"{found.n_samples:,}", "")
     drawn = "" if found.n_same + found.n_different >= found.n_possible else f"drawn from {found.n_possible:,} of both kinds"
+    if found.n_enrolled is not None:
+        metrics.add_row("enrolled identities", f"{found.n_enrolled:,}", f"scores fused by {found.fusion!r}")
     metrics.add_row("same pairs", f"{found.n_same:,}", drawn)
     metrics.add_row("different pairs", f"{found.n_different:,}", drawn)
     metrics.add_row("AUC", f"{found.auc.value:.4f}", _ends(found.auc.low, found.auc.high))
