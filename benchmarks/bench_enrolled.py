@@ -1,6 +1,6 @@
 """Simulate the guarantee of `calibrate_threshold(enrol=...)` for people who differ as probes and as enrolled identities.
 
-    python benchmarks/bench_enrolled.py [--people 80 150] [--runs 100] [--jobs 1] [--out results]
+    python benchmarks/bench_enrolled.py [--people 150] [--runs 60] [--fusions mean max] [--jobs 1] [--out docs/results]
 
 A person has an effect on scores as a probe (wolves match everybody) and one as an enrolled identity (lambs are matched by
 everybody): the same one, two independent ones, or one in one role only. Effects are those of benchmarks/populations.py. Each
@@ -12,7 +12,9 @@ promised, at most one in twenty may exceed it.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from simtree.evaluation._enrolled import Templates, fused_scorer
 from simtree.evaluation._templates import Fusion
 from simtree.evaluation._thresholds import Goal, choose_threshold
 
+ROOT = Path(__file__).parents[1]
 N_ENROLLED, N_PROBES, TARGET, CONFIDENCE = 3, 2, 1e-2, 0.95
 N_TRUTH = 1_000_000
 NAMES = ("normal 0.3", "exponential 0.5", "5 % wolves")
@@ -87,30 +90,40 @@ def cell(name: str, role: str, fusion: Fusion, n_people: int, runs: int, jobs: i
     }
 
 
+def row(found: dict[str, Any]) -> str:
+    """Return a line of the table."""
+    median = "" if found["median_fpr"] is None else f"{found['median_fpr']:.4f}"
+    names = " | ".join(str(found[name]) for name in ("population", "role", "fusion", "n_people"))
+    return f"| {names} | {found['n_promised']} of {found['n_runs']} | {found['n_broken']} | {median} |"
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the results as a table in Markdown."""
+    head = [
+        "| people differ by | in the role | fusion | people | promised | broken | median true FPR |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *map(row, report["cells"])])
+
+
 def main() -> None:
     """Run the simulation and write its report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=int, nargs="+", default=[80, 150], help="numbers of people")
-    parser.add_argument("--runs", type=int, default=100, help="runs per cell")
+    parser.add_argument("--people", type=int, nargs="+", default=[150], help="numbers of people")
+    parser.add_argument("--runs", type=int, default=60, help="runs per cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--fusions", nargs="+", default=["mean", "max"], choices=["mean", "max"])
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the report")
+    parser.add_argument("--fusions", nargs="+", default=["mean", "max"], choices=["mean", "max"], help="fusions")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the report")
     options = parser.parse_args()
     cells = []
-    print("| population | effect in | fusion | people | promised | broken | median true FPR |\n|---|---|---|---|---|---|---|")
-    for name in NAMES:
-        for role in ROLES:
-            for fusion in options.fusions:
-                for n in options.people:
-                    found = cell(name, role, Fusion(fusion), n, options.runs, options.jobs)
-                    median = "" if found["median_fpr"] is None else f"{found['median_fpr']:.4f}"
-                    promised, broken = found["n_promised"], found["n_broken"]
-                    print(f"| {name} | {role} | {fusion} | {n} | {promised} | {broken} | {median} |", flush=True)
-                    cells.append(found)
+    for name, role, fusion, n in itertools.product(NAMES, ROLES, options.fusions, options.people):
+        cells.append(cell(name, role, Fusion(fusion), n, options.runs, options.jobs))
+        print(row(cells[-1]), file=sys.stderr, flush=True)
     report = {"target": TARGET, "confidence": CONFIDENCE, "n_enrolled": N_ENROLLED, "n_probes": N_PROBES, "cells": cells}
+    print(table(report))
     options.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(options.out / "bench_enrolled.json", json.dumps(report, indent=1) + "\n")
-    print(f"Written to {options.out / 'bench_enrolled.json'}.")
+    write_atomically(options.out / "enrolled.json", (json.dumps(report, indent=1) + "\n").encode())
+    print(f"Written to {options.out / 'enrolled.json'}.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Templates on the CMU keystroke data, by the protocol of Killourhy and Maxion (2009): the mean equal error rate over subjects.
 
-    SIMTREE_DATA=folder python benchmarks/bench_templates.py [--folds 5] [--curve 1 5 20 50 200] [--tiny] [--out results]
+    SIMTREE_DATA=folder python benchmarks/bench_templates.py [--folds 5] [--curve 1 5 20 50 200] [--tiny] [--out docs/results]
+    python benchmarks/bench_templates.py --page    makes docs/templates.md from docs/results/templates.json and enrolled.json
 
 Each of 51 subjects has typed a password 400 times. The first 200 repetitions are enrolled, the other 200 are genuine probes,
 and the first five repetitions of each other subject are impostors. Their best detector, the scaled Manhattan distance, has an
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+import bench_enrolled
 from simtree import GaussianSimilarity, MarginalQuantiles, SimilarityBoosting, SimilarityForest
 from simtree._utils.files import write_atomically
 from simtree.datasets import load_keystroke
@@ -37,6 +39,36 @@ from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._templates import Fusion
 from simtree.metrics import eer, roc_curve
 from simtree.models import Similarity
+
+ROOT = Path(__file__).parents[1]
+HEAD = """# Templates: several samples per identity, measured
+
+This page is made by `python benchmarks/bench_templates.py --page` from the results of two benchmarks. What the words mean is in
+[Evaluation](evaluation.md#several-enrolled-samples-per-identity), and why it is done so in
+[decision 19](decisions/019-templates.md).
+
+## Keystrokes: the protocol of Killourhy and Maxion (2009)
+
+`python benchmarks/bench_templates.py`: each of {n_people} subjects has typed a password 400 times. The first 200 repetitions
+are enrolled, the next 200 are genuine probes, the first five of each other subject are impostors. The figure is the mean over
+subjects of the equal error rate (EER), each with its own threshold. The scaled Manhattan distance to the mean of the enrolled
+repetitions is the best of their 14 detectors; they report 0.096.
+
+Our models learn from other people, in {n_folds} folds: a subject in fold f and impostors in fold g meet a model that was
+trained on neither, and a fusion that was learned from people in neither. "all pairs" are models trained on all pairs of
+repetitions of the training people. "as enrolled" are models trained on pairs as the protocol makes them: a repetition from 101
+to 200 with one from 201 to 400 of the same person, or with one of the first 50 of another. That impostors have not practised
+is thereby learned, too: this is how the protocol defines them, and it is a part of the gain.
+"""
+CURVE = """The last of these by the number of enrolled repetitions, the newest ones, with fusions learned for each number:
+"""
+ENROLLED = """## The promise for fused scores
+
+`python benchmarks/bench_enrolled.py`: `calibrate_threshold(enrol=...)` promises an FPR of at most {target:g} per pair of people
+with {percent:g} % confidence. People with {n_enrolled} enrolled samples and {n_probes} probes differ in how often they match
+others as probes, or are matched by others as enrolled identities: by the same effect in both roles, by two independent ones,
+or in one role only. A promise is broken if the true FPR is above the target, which may happen in at most 5 % of all runs.
+"""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -249,11 +281,17 @@ def run(people: Floats, protocol: Protocol, n_folds: int, curve: list[int]) -> d
 
 
 def table(report: dict[str, Any]) -> str:
-    """Return the results as a table in Markdown."""
+    """Return the results as tables in Markdown."""
     lines = ["| detector | mean EER | standard error |", "|---|---|---|"]
     lines += [f"| {name} | {rate:.4f} | {report['standard_error'][name]:.4f} |" for name, rate in report["mean_eer"].items()]
-    lines += ["", "| newest repetitions enrolled | mean EER |", "|---|---|"]
+    lines += ["", CURVE, "| newest repetitions enrolled | mean EER |", "|---|---|"]
     return "\n".join(lines + [f"| {n} | {rate:.4f} |" for n, rate in report["by_number_enrolled"].items()])
+
+
+def make_page(report: dict[str, Any], enrolled: dict[str, Any]) -> str:
+    """Return the page as Markdown, from the reports of this benchmark and of bench_enrolled.py."""
+    promise = ENROLLED.format(percent=100 * enrolled["confidence"], **enrolled)
+    return "\n".join([HEAD.format(**report), table(report), "", promise, bench_enrolled.table(enrolled), ""])
 
 
 def main() -> None:
@@ -262,8 +300,13 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5, help="folds of people, at least 4")
     parser.add_argument("--curve", type=int, nargs="*", default=[1, 5, 20, 50, 200], help="numbers of enrolled repetitions")
     parser.add_argument("--tiny", action="store_true", help="synthetic people, to check that everything runs")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the report")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the report")
+    parser.add_argument("--page", action="store_true", help="only make the page from the stored reports")
     options = parser.parse_args()
+    if options.page:
+        stored = (json.loads((options.out / f"{name}.json").read_text()) for name in ("templates", "enrolled"))
+        write_atomically(options.out.parent / "templates.md", make_page(*stored).encode())
+        return
     if options.folds < 4:
         parser.error("--folds must be at least 4: models are trained without three of them.")
     if options.tiny:
@@ -277,9 +320,9 @@ def main() -> None:
         people = np.asarray(X, dtype=np.float64).reshape(-1, protocol.n_repetitions, X.shape[1])
     report = run(people, protocol, options.folds, curve)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(options.out / "bench_templates.json", json.dumps(report, indent=1) + "\n")
+    write_atomically(options.out / "templates.json", (json.dumps(report, indent=1) + "\n").encode())
     print(table(report))
-    print(f"Written to {options.out / 'bench_templates.json'}.")
+    print(f"Written to {options.out / 'templates.json'}.")
 
 
 if __name__ == "__main__":

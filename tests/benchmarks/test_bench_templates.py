@@ -25,11 +25,28 @@ def start(out, *arguments):
 def test_tiny_run(tmp_path):
     finished = start(tmp_path, "--tiny", "--folds", "4")
     assert finished.returncode == 0, finished.stderr
-    report = json.loads((tmp_path / "bench_templates.json").read_text())
+    report = json.loads((tmp_path / "templates.json").read_text())
     assert list(report["by_number_enrolled"]) == ["1", "4", "12"]
     assert all(0.0 <= rate < 0.4 for rate in report["mean_eer"].values())
     assert report["mean_eer"]["average of those as enrolled; learned"] == report["by_number_enrolled"]["12"]
     assert f"| scaled Manhattan | {report['mean_eer']['scaled Manhattan']:.4f} | " in finished.stdout
+
+
+def test_simulation_of_the_promise(tmp_path):
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench_enrolled.py"), "--out", str(tmp_path)]
+    finished = subprocess.run([*command, "--people", "60", "--runs", "2", "--fusions", "max"], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    cells = json.loads((tmp_path / "enrolled.json").read_text())["cells"]
+    assert len(cells) == 12
+    assert all(cell["n_broken"] <= cell["n_promised"] <= 2 for cell in cells)
+
+
+def test_the_page_is_that_of_the_stored_results(tmp_path):
+    (tmp_path / "results").mkdir()
+    for name in ("templates.json", "enrolled.json"):
+        (tmp_path / "results" / name).write_bytes((ROOT / "docs" / "results" / name).read_bytes())
+    assert start(tmp_path / "results", "--page").returncode == 0
+    assert (tmp_path / "templates.md").read_text() == (ROOT / "docs" / "templates.md").read_text()
 
 
 def test_wrong_use_is_one_sentence(tmp_path):
