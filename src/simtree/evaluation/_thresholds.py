@@ -169,9 +169,13 @@ class ThresholdReport:
         """
         return asdict(self)
 
+    def _get_state(self) -> dict[str, Any]:
+        """Return the fields that a model file stores; the fusion only if there is one, as files of before have none."""
+        return {name: value for name, value in self.to_dict().items() if name != "fusion" or value is not None}
+
     @classmethod
     def _from_state(cls, fields: Fields) -> ThresholdReport:
-        """Return the report that a model file stores, which is the result of `to_dict`."""
+        """Return the report that a model file stores."""
 
         def rate(name: str) -> float:
             return fields.number(name, 0.0, 1.0)

@@ -138,7 +138,7 @@ class PersistenceMixin:
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "threshold": float(self.threshold_),
-            "threshold_report": self.threshold_report_.to_dict() if hasattr(self, "threshold_report_") else None,
+            "threshold_report": self.threshold_report_._get_state() if hasattr(self, "threshold_report_") else None,
             # Written only if there is one, as files of before have none.
             **({"held_out_check": self.held_out_check_._get_state()} if hasattr(self, "held_out_check_") else {}),
         }
