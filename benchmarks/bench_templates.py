@@ -37,7 +37,7 @@ from simtree._utils.files import write_atomically
 from simtree.datasets import load_keystroke
 from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._templates import Fusion
-from simtree.metrics import eer, roc_curve
+from simtree.metrics import Roc, eer, roc_curve
 from simtree.models import Similarity
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,8 @@ This page is made by `python benchmarks/bench_templates.py --page` from the resu
 `python benchmarks/bench_templates.py`: each of {n_people} subjects has typed a password 400 times. The first 200 repetitions
 are enrolled, the next 200 are genuine probes, the first five of each other subject are impostors. The figure is the mean over
 subjects of the equal error rate (EER), each with its own threshold. The scaled Manhattan distance to the mean of the enrolled
-repetitions is the best of their 14 detectors; they report 0.096.
+repetitions is the best of their 14 detectors; they report 0.096, interpolated between thresholds as in the first row. All other
+rows have the EER of `simtree.metrics.eer`, the mean of both error rates at the threshold where they are nearest.
 
 Our models learn from other people, in {n_folds} folds: a subject in fold f and impostors in fold g meet a model that was
 trained on neither, and a fusion that was learned from people in neither. "all pairs" are models trained on all pairs of
@@ -216,18 +217,28 @@ class Scores:
         return found
 
 
-def mean_eer(fused: dict[tuple[int, int], tuple[Floats, Floats]]) -> Floats:
+def crossing(roc: Roc) -> float:
+    """Return the rate at which FPR and 1 - TPR are equal on the polygon through the knots of a ROC curve, as the authors do."""
+    gap = roc.fpr - (1.0 - roc.tpr)  # from -1 to 1
+    last = int(np.argmax(gap >= 0.0))
+    share = gap[last] / (gap[last] - gap[last - 1])
+    return float(roc.fpr[last] - share * (roc.fpr[last] - roc.fpr[last - 1]))
+
+
+def equal_error_rates(
+    fused: dict[tuple[int, int], tuple[Floats, Floats]], rate: Callable[[Roc], float] = lambda roc: eer(roc).value
+) -> Floats:
     """Return the equal error rate of each subject, from the scores by all models that it met."""
     rates = []
     for subject in sorted({subject for subject, _ in fused}):
         genuine, impostors = (np.concatenate([both[kind] for (s, _), both in fused.items() if s == subject]) for kind in (0, 1))
         same = np.arange(len(genuine) + len(impostors)) < len(genuine)
-        rates.append(eer(roc_curve(np.concatenate([genuine, impostors]), same)).value)
+        rates.append(rate(roc_curve(np.concatenate([genuine, impostors]), same)))
     return np.array(rates)
 
 
-def scaled_manhattan(people: Floats, protocol: Protocol) -> Floats:
-    """Return the equal error rate of each subject by the best detector of Killourhy and Maxion."""
+def scaled_manhattan(people: Floats, protocol: Protocol) -> dict[tuple[int, int], tuple[Floats, Floats]]:
+    """Return the scores of all probes by the best detector of Killourhy and Maxion, by subject."""
     fused = {}
     for subject, repetitions in enumerate(people):
         enrolled = repetitions[: protocol.n_enrolled]
@@ -236,14 +247,21 @@ def scaled_manhattan(people: Floats, protocol: Protocol) -> Floats:
         impostors = np.delete(people, subject, axis=0)[:, : protocol.n_impostor].reshape(-1, people.shape[2])
         probes = repetitions[protocol.n_enrolled :], impostors
         fused[subject, 0] = tuple(-(np.abs(some - centre) / scale).sum(axis=1) for some in probes)
-    return mean_eer(fused)
+    return fused
+
+
+def reference(people: Floats, protocol: Protocol) -> dict[str, Floats]:
+    """Return the equal error rates of the scaled Manhattan distance by both definitions: of the authors, and ours."""
+    scores = scaled_manhattan(people, protocol)
+    of_authors = equal_error_rates(scores, crossing)
+    return {"scaled Manhattan, EER interpolated": of_authors, "scaled Manhattan": equal_error_rates(scores)}
 
 
 def run(people: Floats, protocol: Protocol, n_folds: int, curve: list[int]) -> dict[str, Any]:
     """Return the mean equal error rates of all detectors, and of the best ones by number of enrolled repetitions."""
     folds = np.empty(len(people), dtype=np.int64)
     folds[np.random.default_rng(0).permutation(len(people))] = np.arange(len(people)) % n_folds
-    rates = {"scaled Manhattan": scaled_manhattan(people, protocol)}
+    rates = reference(people, protocol)
     scores = Scores(people, folds, protocol)
     for size in (1, 2, 3):
         for unseen in itertools.combinations(range(n_folds), size):
@@ -262,14 +280,20 @@ def run(people: Floats, protocol: Protocol, n_folds: int, curve: list[int]) -> d
     every = protocol.n_enrolled
     plain = {"best score": Fusion("max"), "mean": Fusion("mean"), "mean of the 10 best": Fusion("top_mean", 10)}
     for label, fusion in plain.items():
-        rates[f"Gaussian, all pairs; {label}"] = mean_eer(scores.fuse("Gaussian, all pairs", lambda _, f=fusion: f, every))
-    rates["Gaussian, all pairs; likelihood ratio"] = mean_eer(scores.fuse("likelihood ratio", lambda _: Fusion("mean"), 1))
+        rates[f"Gaussian, all pairs; {label}"] = equal_error_rates(
+            scores.fuse("Gaussian, all pairs", lambda _, f=fusion: f, every)
+        )
+    rates["Gaussian, all pairs; likelihood ratio"] = equal_error_rates(
+        scores.fuse("likelihood ratio", lambda _: Fusion("mean"), 1)
+    )
     by_name = {name: learned(name, every) for name in names}
     for name, fused in by_name.items():
-        rates[f"{name}; learned"] = mean_eer(fused)
+        rates[f"{name}; learned"] = equal_error_rates(fused)
     chosen = [name for name in names if "as enrolled" in name]
-    rates["average of those as enrolled; learned"] = mean_eer(average([by_name[name] for name in chosen]))
-    by_number = {n: mean_eer(average([by_name[name] if n == every else learned(name, n) for name in chosen])) for n in curve}
+    rates["average of those as enrolled; learned"] = equal_error_rates(average([by_name[name] for name in chosen]))
+    by_number = {
+        n: equal_error_rates(average([by_name[name] if n == every else learned(name, n) for name in chosen])) for n in curve
+    }
     return {
         "protocol": asdict(protocol),
         "n_people": len(people),
