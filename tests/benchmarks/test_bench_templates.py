@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,44 +14,56 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def start(out, *arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "SIMTREE_DATA"}
-    command = [sys.executable, str(ROOT / "benchmarks" / "bench_templates.py"), "--out", str(out), *arguments]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True)
+@pytest.fixture
+def run(monkeypatch):
+    """Run the benchmark in this process, without data."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.delenv("SIMTREE_DATA", raising=False)
+    import bench_templates as bench
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["bench_templates.py", *map(str, arguments)])
+        bench.main()
+
+    return run
 
 
-def test_tiny_run(tmp_path):
-    finished = start(tmp_path, "--tiny", "--folds", "4")
-    assert finished.returncode == 0, finished.stderr
+def test_tiny_run(run, tmp_path, capsys):
+    run("--tiny", "--folds", 4, "--out", tmp_path)
     report = json.loads((tmp_path / "templates.json").read_text())
     assert list(report["by_number_enrolled"]) == ["1", "4", "12"]
     assert all(0.0 <= rate < 0.4 for rate in report["mean_eer"].values())
     assert report["mean_eer"]["average of those as enrolled; learned"] == report["by_number_enrolled"]["12"]
-    assert f"| scaled Manhattan | {report['mean_eer']['scaled Manhattan']:.4f} | " in finished.stdout
+    assert f"| scaled Manhattan | {report['mean_eer']['scaled Manhattan']:.4f} | " in capsys.readouterr().out
 
 
-def test_simulation_of_the_promise(tmp_path):
-    command = [sys.executable, str(ROOT / "benchmarks" / "bench_enrolled.py"), "--out", str(tmp_path)]
-    finished = subprocess.run([*command, "--people", "60", "--runs", "2", "--fusions", "max"], capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
-    cells = json.loads((tmp_path / "enrolled.json").read_text())["cells"]
-    assert len(cells) == 12
-    assert all(cell["n_broken"] <= cell["n_promised"] <= 2 for cell in cells)
+def test_simulation_of_the_promise(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import bench_enrolled as bench
+
+    monkeypatch.setattr(bench, "N_TRUTH", 20_000)
+    truth = bench.true_scores("normal 0.3", "probes", bench.Fusion("mean"))
+    variance = 0.3**2 + bench.OF_PAIR**2 + bench.OF_SAMPLE**2 + (bench.OF_SAMPLE**2 + bench.NOISE**2) / bench.N_ENROLLED
+    assert truth.std() == pytest.approx(np.sqrt(variance), rel=0.05)
+    cell = bench.cell("normal 0.3", "independent", bench.Fusion("max"), 100, 2, 1)
+    assert cell["n_promised"] == 2
+    assert cell["n_broken"] == 0
+    assert "| normal 0.3 | independent | max | 100 | 2 of 2 | 0 | 0.0" in bench.table({"cells": [cell]})
 
 
-def test_the_page_is_that_of_the_stored_results(tmp_path):
+def test_the_page_is_that_of_the_stored_results(run, tmp_path):
     (tmp_path / "results").mkdir()
     for name in ("templates.json", "enrolled.json"):
         (tmp_path / "results" / name).write_bytes((ROOT / "docs" / "results" / name).read_bytes())
-    assert start(tmp_path / "results", "--page").returncode == 0
+    run("--page", "--out", tmp_path / "results")
     assert (tmp_path / "templates.md").read_text() == (ROOT / "docs" / "templates.md").read_text()
 
 
-def test_wrong_use_is_one_sentence(tmp_path):
-    finished = start(tmp_path)
-    assert finished.returncode == 2
-    assert "SIMTREE_DATA" in finished.stderr.splitlines()[-1]
-    assert start(tmp_path, "--folds", "3").stderr.splitlines()[-1].endswith("models are trained without three of them.")
+def test_wrong_use_is_one_sentence(run, tmp_path, capsys):
+    for arguments, message in (([], "SIMTREE_DATA"), (["--folds", 3], "models are trained without three of them.")):
+        with pytest.raises(SystemExit):
+            run(*arguments, "--out", tmp_path)
+        assert message in capsys.readouterr().err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
 
 
