@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simtree import SimilarityForest, SimilarityTree
+from simtree import SimilarityBoosting, SimilarityForest, SimilarityTree
 from simtree._kernels import nearest
 from simtree.models import _search as retrieval
 from simtree.models._search import BoundedSearch, Part, TopK
@@ -150,3 +150,59 @@ def test_memory_beyond_the_gallery_is_bounded(forest):
         assert n_rows * n_columns <= max(retrieval.PART_BYTES, nearest.WIDTH * n_columns)
         waiting = n_queries * (n_columns + len(forest.trees_)) * 2 * nearest.STRIDE
         assert n_queries == 1 or waiting <= retrieval.BATCH_BYTES
+
+
+def planned(model, queries, gallery, k, n_threads=1):
+    """Run a search as `top_k` does; return what decided how to search, what was found, and how many parts there were."""
+    best = TopK(len(queries), k, -np.inf)
+    work, parts = retrieval.plan_search(
+        queries, gallery, 0, model._score_pairs, model._leaf_values(), best, n_threads, model._test_cost()
+    )
+    for part in parts:
+        work(part)
+    search = next(cell.cell_contents for cell in work.__closure__ if hasattr(cell.cell_contents, "sizes"))
+    return search, best
+
+
+@pytest.mark.parametrize(("n_queries", "n_rows"), [(602, 50), (602, 602), (1, 50), (1, 300), (3, 1)])
+def test_few_rows_are_scored_by_brute_force(people, forest, n_queries, n_rows):
+    """With deep trees and few rows, ranges of codes and rows near the query alone cost more than to score all pairs."""
+    X, _, gallery = people
+    queries = np.resize(X, (n_queries, X.shape[1]))
+    search, best = planned(forest, queries, gallery[:n_rows], 10)
+    assert isinstance(search, retrieval.BruteForceSearch)
+    k = min(10, n_rows)
+    assert_same((best.scores[:, :k], best.rows[:, :k]), forest.pairwise_score(queries, gallery[:n_rows]), k)
+
+
+def test_many_easy_rows_are_searched_by_bounds(people, forest):
+    """Counted in tests of pairs, in which the constants of the cost are: a small share of brute force."""
+    X, _, gallery = people
+    search, _ = planned(forest, X[::4], gallery, 10)
+    assert search.n_bounded == 100 * N_ROWS
+    assert search.cost < 0.4 * search.brute_cost(100 * N_ROWS)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_hard_rows_cost_little_more_than_brute_force(people, forest, n_threads, monkeypatch):
+    """If no row can be dropped, the first parts tell so, and all others are scored by brute force."""
+    X, _, gallery = people
+    monkeypatch.setattr(retrieval, "COST_OF_WALKED_TEST", 7.0)
+    monkeypatch.setattr(retrieval, "COST_OF_CODE_TEST", 100.0)  # as if it took thousands of tests to drop a row
+    search, best = planned(forest, X[::4], gallery, 10, n_threads)
+    assert search.n_bounded == N_ROWS
+    assert_same((best.scores, best.rows), forest.pairwise_score(X[::4], gallery), 10)
+
+
+def test_all_rows_wanted_means_brute_force(people, forest):
+    X, _, gallery = people
+    search, best = planned(forest, X[:9], gallery, N_ROWS // 4)
+    assert isinstance(search, retrieval.BruteForceSearch)
+    assert_same((best.scores, best.rows), forest.pairwise_score(X[:9], gallery), N_ROWS // 4)
+
+
+def test_cost_of_codes_makes_brute_force_of_boosting_cheaper(people):
+    X, y, gallery = people
+    boosting = SimilarityBoosting(n_estimators=5, n_pairs=2000, early_stopping=False, random_state=0).fit(X, y)
+    assert boosting._test_cost() < SimilarityForest()._test_cost()
+    assert_same(boosting.top_k(X[:20], gallery, 7), boosting.pairwise_score(X[:20], gallery), 7)

@@ -311,17 +311,27 @@ def fill_ranges(query, tests, grid, ranges):
 
 
 @kernel
+def fill_level(codes, of_le, of_gt, levels, may_first, may_more, must_first, must_more):
+    """Fill ``levels`` with the highest levels that rows can reach from a test: those of its successors that remain possible.
+
+    A function of its own, because the loop over rows of one table, that is read and written, is not vectorised.
+    """
+    for i in range(levels.shape[0]):
+        code = codes[i]
+        le, gt = of_le[i], of_gt[i]
+        inside = le if np.uint8(code - may_first) <= may_more else np.uint8(0)
+        outside = np.uint8(0) if np.uint8(code - must_first) <= must_more else gt
+        levels[i] = inside if inside > outside else outside
+
+
+@kernel
 def fill_levels(codes, at, n, tests, step, tree, ranges, slots):
     """Compute the highest level that each of n rows, from position ``at``, can reach in a tree, and return the slot."""
     for r in range(tests.start[step, tree + 1] - 1, tests.start[step, tree] - 1, -1):
-        le, gt, slot = tests.if_le[r], tests.if_gt[r], tests.slot[r]
+        of_le, of_gt, levels = slots[tests.if_le[r], :n], slots[tests.if_gt[r], :n], slots[tests.slot[r], :n]
         may_first, may_more, must_first, must_more = ranges[r, 0], ranges[r, 1], ranges[r, 2], ranges[r, 3]
         column = codes[tests.feature[r], at : at + n]
-        for i in range(n):
-            code = column[i]
-            inside = slots[le, i] if np.uint8(code - may_first) <= may_more else np.uint8(0)
-            outside = np.uint8(0) if np.uint8(code - must_first) <= must_more else slots[gt, i]
-            slots[slot, i] = inside if inside > outside else outside
+        fill_level(column, of_le, of_gt, levels, may_first, may_more, must_first, must_more)
     return tests.slot[tests.start[step, tree]]
 
 

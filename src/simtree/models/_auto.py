@@ -400,6 +400,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _leaf_values(self) -> LeafValues | None:
         return self.best_estimator_._leaf_values()
 
+    def _test_cost(self) -> float:
+        return self.best_estimator_._test_cost()
+
     def _max_score(self) -> float:
         return self.best_estimator_._max_score()
 

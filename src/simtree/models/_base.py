@@ -55,6 +55,10 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return checked samples in the form required by `_score_pairs`, so that it is computed once per sample."""
         return samples
 
+    def _test_cost(self) -> float:
+        """Return the time that `_score_pairs` takes for one test of one pair, relative to that of a forest."""
+        return 1.0
+
     def _leaf_values(self) -> LeafValues | None:
         """Return trees and cell values whose mean over trees is the score; None if the score is not of this form."""
         return None
@@ -276,8 +280,9 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     def _offer_rows(self, queries: NDArray[Any], rows: NDArray[Any], start: int, best: TopK) -> None:
         """Update ``best`` with the prepared rows of a gallery, of which the first has the index ``start``."""
         with announced_compilation():
+            n_threads = effective_n_jobs(self.n_jobs)
             search, parts = plan_search(
-                queries, rows, start, self._score_pairs, self._leaf_values(), best, effective_n_jobs(self.n_jobs)
+                queries, rows, start, self._score_pairs, self._leaf_values(), best, n_threads, self._test_cost()
             )
             in_threads(search, parts, self.n_jobs)
 

@@ -42,6 +42,8 @@ from simtree.trees._rank_tree import MAX_DEPTH, MAX_TREES, RankTree
 
 # Larger parameters, or leaf values in a model file, are treated as mistakes.
 MAX_LEAVES, MAX_L2, MAX_VALUE = 1 << 12, 1e9, 1e3
+# Time that a test of a code takes, relative to a test of a coordinate in a forest.
+COST_OF_CODED_TEST = 0.3
 
 
 @register(MODEL)
@@ -541,6 +543,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     def _leaf_values(self) -> LeafValues:
         """Return trees and cell values, scaled such that their mean over trees is the sum."""
         return self.trees_, [values * len(self.trees_) for values in self.values_]
+
+    def _test_cost(self) -> float:
+        return 1.0 if self._coded is None else COST_OF_CODED_TEST
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         if self._coded is None:

@@ -2,7 +2,8 @@
 
 The gallery is searched in parts, possibly by several threads. `TopK` keeps the best rows found so far; the order of the parts
 affects the amount of work, never the result. If the score is a mean of cell values of trees with axis regions, `BoundedSearch`
-skips most of the work by upper bounds (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair.
+skips most of the work by upper bounds (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair. Which
+of them is cheaper is estimated from a sample of the pairs, and checked while searching by counting operations (`ThriftySearch`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from simtree.trees._rank_tree import RankTree
 
 # Number of pairs of a query and a row scored at a time by brute force.
 SCAN_PAIRS = 1 << 18
-# With fewer pairs, brute force is faster than preparing a bounded search.
-MIN_BOUNDED_PAIRS = 1 << 12
 # Memory of the codes of a part of the gallery, and of the pending rows of a batch of queries, in a bounded search.
 PART_BYTES = 1 << 25
 BATCH_BYTES = 1 << 26
@@ -35,9 +34,18 @@ BATCH_BYTES = 1 << 26
 # over sampled pairs, relative to the range of values.
 MIN_GAINS = (2e-3, 1.2e-4)
 # One in this many pairs is sampled, within these limits.
-SAMPLE_EVERY, SAMPLE_SIZES = 200, (250, 2000)
+SAMPLE_EVERY, SAMPLE_SIZES = 400, (250, 2000)
 # Number of rows that the grid of codes is computed from.
 GRID_ROWS = 500
+# Costs of the operations of a bounded search; the unit is one test of one pair in brute force. The code of a value of a row; a
+# test on the code of a row; a test of a query, which is turned into a range of codes and is started for few rows; a test on a
+# walk, which waits for memory; a feature of a row in the search for rows near the query; and the preparation, per node.
+COST_OF_CODE, COST_OF_CODE_TEST, COST_OF_RANGE, COST_OF_WALKED_TEST, COST_OF_DISTANCE = 0.15, 0.007, 6.0, 7.0, 0.007
+COST_OF_NODE = 18.0
+# For a first guess, before pairs are sampled: tests on the path of a pair, per binary digit of the number of nodes of a tree.
+TESTS_PER_DIGIT = 2.0
+# A search starts with parts that tell what the others will cost: one query of so many, or one block of rows of so many.
+MIN_PILOT_QUERIES, MIN_PILOT_BLOCKS = 8, 8
 
 PairScore = Callable[[SamplePairs], NDArray[np.float64]]
 Values = NDArray[np.float64]
@@ -110,6 +118,7 @@ def plan_search(
     leaf_values: tuple[list[RankTree], list[Values]] | None,
     best: TopK,
     n_threads: int,
+    test_cost: float = 1.0,
 ) -> tuple[Callable[[Part], None], list[Part]]:
     """Return a search function and the parts to call it on, in any order, to collect the best rows in ``best``.
 
@@ -127,6 +136,8 @@ def plan_search(
         Receives the result.
     n_threads : int
         Minimum number of parts, if possible.
+    test_cost : float, default=1.0
+        Cost of one test of one pair in ``score``, relative to that of a forest.
 
     Returns
     -------
@@ -135,22 +146,42 @@ def plan_search(
     parts : list of Part
         Parts that cover all queries and rows.
     """
-    n_pairs = len(queries) * len(gallery)
-    search: BruteForceSearch | BoundedSearch
-    if leaf_values is None or n_pairs < MIN_BOUNDED_PAIRS or any(tree.regions for tree in leaf_values[0]):
-        search = BruteForceSearch(score)
-    else:
-        search = BoundedSearch(*leaf_values, queries, gallery)
+    search = _cheapest(queries, gallery, score, leaf_values, best.k, test_cost)
 
     def work(part: Part) -> None:
         search(queries, gallery, part, offset, best)
 
     n_queries, n_rows = search.sizes(len(queries))
-    n_batches = max(-(-len(queries) // n_queries), min(n_threads, len(queries)))
-    n_parts = max(-(-len(gallery) // n_rows), min(-(-n_threads // n_batches), len(gallery)))
-    batches, parts = _chunks(len(queries), n_batches), _chunks(len(gallery), n_parts)
+    n_first, n_first_rows = search.pilot(len(queries), len(gallery), n_threads)
+    n_batches = max(-(-(len(queries) - n_first) // n_queries), min(n_threads, len(queries) - n_first))
+    n_parts = max(-(-(len(gallery) - n_first_rows) // n_rows), min(-(-n_threads // max(1, n_batches)), len(gallery)))
+    singles = [slice(query, query + 1) for query in range(n_first)]
+    batches = singles + _chunks(len(queries) - n_first, n_batches, n_first)
+    first_rows = [slice(0, n_first_rows)] if n_first_rows else []
+    parts = first_rows + _chunks(len(gallery) - n_first_rows, n_parts, n_first_rows)
     # All queries search one part before the next: scores found there raise the bar for the other parts.
     return work, [Part(batch, rows) for rows in parts for batch in batches]
+
+
+def _cheapest(
+    queries: NDArray[Any],
+    gallery: NDArray[Any],
+    score: PairScore,
+    leaf_values: tuple[list[RankTree], list[Values]] | None,
+    k: int,
+    test_cost: float,
+) -> BruteForceSearch | ThriftySearch:
+    """Return brute force, or a bounded search if it is expected to cost less."""
+    brute = BruteForceSearch(score)
+    if leaf_values is None or any(tree.regions for tree in leaf_values[0]) or not len(queries) or not len(gallery):
+        return brute
+    n_nodes = [len(tree.nodes.kind) for tree in leaf_values[0]]
+    n_pairs = len(queries) * len(gallery)
+    first_guess = test_cost * n_pairs * TESTS_PER_DIGIT * float(np.log2(np.add(n_nodes, 1)).sum())
+    if first_guess <= COST_OF_NODE * sum(n_nodes):
+        return brute
+    thrifty = ThriftySearch(brute, BoundedSearch(*leaf_values, queries, gallery), test_cost)
+    return brute if thrifty.brute_cost(n_pairs) <= thrifty.least_cost(len(queries), len(gallery), k) else thrifty
 
 
 @dataclass(frozen=True)
@@ -167,7 +198,11 @@ class BruteForceSearch:
 
     def sizes(self, n_queries: int) -> tuple[int, int]:
         """Return the maximum number of queries and rows of a part, whose pairs fit in one block."""
-        return 256, max(1, SCAN_PAIRS // min(n_queries, 256))
+        return 256, max(1, SCAN_PAIRS // max(1, min(n_queries, 256)))
+
+    def pilot(self, n_queries: int, n_rows: int, n_threads: int) -> tuple[int, int]:
+        """Return 0 and 0: no part is needed to tell what others will cost."""
+        return 0, 0
 
     def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, offset: int, best: TopK) -> None:
         """Update ``best`` with all rows of a part; row 0 of the gallery has the index ``offset`` in it."""
@@ -192,6 +227,8 @@ class BoundedSearch:
     ----------
     work : ndarray of two ints
         Number of tests evaluated on the codes of rows, and number of trees that rows were routed through.
+    path : float
+        Mean number of tests of a pair in all trees, from a sample of the pairs.
     """
 
     def __init__(self, trees: list[RankTree], values: list[Values], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
@@ -203,6 +240,7 @@ class BoundedSearch:
         self.trees = _joined(trees, values)
         answers = _answers(self.trees, queries, gallery)
         self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
+        self.path = float(answers.sum()) / n_sampled(len(queries) * len(gallery))
         self.grid = _grid(trees[0].pair_map, queries, gallery)
         self.n_columns = len(self.grid.low)
         self.work = np.zeros(2, dtype=np.int64)
@@ -238,11 +276,82 @@ class BoundedSearch:
         with self._lock:
             self.work += work
 
+    def fixed_cost(self, n_queries: int, n_rows: int) -> float:
+        """Return the cost of what is done for any result in a part of so many queries and rows."""
+        codes, ranges = n_rows * self.n_columns, n_queries * len(self.tests.kind)
+        distances = n_queries * n_rows * self.trees.n_features
+        return COST_OF_CODE * codes + COST_OF_RANGE * ranges + COST_OF_DISTANCE * distances
 
-def _chunks(n: int, n_chunks: int) -> list[slice]:
-    """Return the slices of a range in chunks of about equal size."""
-    ends = np.linspace(0, n, n_chunks + 1).astype(int).tolist()
-    return [slice(start, stop) for start, stop in pairwise(ends)]
+    def variable_cost(self) -> float:
+        """Return the cost of all tests that were evaluated so far, on codes and on walks."""
+        n_code_tests, n_walks = self.work.tolist()
+        return COST_OF_CODE_TEST * n_code_tests + COST_OF_WALKED_TEST * n_walks * self.path / len(self.trees.root)
+
+
+class ThriftySearch:
+    """Search by upper bounds as long as this costs less than brute force for the same pairs, and by brute force from then on.
+
+    Parameters
+    ----------
+    brute : BruteForceSearch
+        The search to change to.
+    bounded : BoundedSearch
+        The search to begin with.
+    test_cost : float
+        Cost of one test of one pair in brute force.
+
+    Attributes
+    ----------
+    cost, n_bounded : float and int
+        Cost of the bounded searches so far, by counted operations, and the number of their pairs.
+    """
+
+    def __init__(self, brute: BruteForceSearch, bounded: BoundedSearch, test_cost: float) -> None:
+        self.brute, self.bounded, self.test_cost = brute, bounded, test_cost
+        self.cost, self.n_bounded = 0.0, 0
+        self._fixed = 0.0
+        self._lock = Lock()
+
+    def brute_cost(self, n_pairs: int) -> float:
+        """Return the cost of brute force."""
+        return self.test_cost * n_pairs * self.bounded.path
+
+    def least_cost(self, n_queries: int, n_rows: int, k: int) -> float:
+        """Return the cost of a bounded search that drops all rows but the k best: those near the query are walked first."""
+        n_walked = min(n_rows, max(2 * k, kernels.MIN_GUESSES)) + min(n_rows, k)
+        walks = COST_OF_WALKED_TEST * n_queries * n_walked * self.bounded.path
+        return self.bounded.fixed_cost(n_queries, n_rows) + walks
+
+    def sizes(self, n_queries: int) -> tuple[int, int]:
+        """Return the maximum number of queries and rows of a part."""
+        return self.bounded.sizes(n_queries)
+
+    def pilot(self, n_queries: int, n_rows: int, n_threads: int) -> tuple[int, int]:
+        """Return the number of queries that come first, each in a part of its own, and the number of rows that do."""
+        if n_queries >= MIN_PILOT_QUERIES:
+            return min(n_threads, n_queries // MIN_PILOT_QUERIES), 0
+        return 0, kernels.WIDTH if n_rows >= MIN_PILOT_BLOCKS * kernels.WIDTH else 0
+
+    def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, offset: int, best: TopK) -> None:
+        """Update ``best`` with the best rows of a part; row 0 of the gallery has the index ``offset`` in it."""
+        n_queries, n_rows = (places.stop - places.start for places in part)
+        if self.cost <= self.brute_cost(self.n_bounded):
+            self.bounded(queries, gallery, part, offset, best)
+            with self._lock:
+                self._fixed += self.bounded.fixed_cost(n_queries, n_rows)
+                self.cost = self._fixed + self.bounded.variable_cost()
+                self.n_bounded += n_queries * n_rows
+            return
+        max_queries, max_rows = self.brute.sizes(n_queries)
+        for some in _chunks(n_queries, -(-n_queries // max_queries), part.queries.start):
+            for rows in _chunks(n_rows, -(-n_rows // max_rows), part.rows.start):
+                self.brute(queries, gallery, Part(some, rows), offset, best)
+
+
+def _chunks(n: int, n_chunks: int, start: int = 0) -> list[slice]:
+    """Return the slices of a range of n numbers, from ``start``, in chunks of about equal size."""
+    ends = (start + np.linspace(0, n, n_chunks + 1).astype(int)).tolist()
+    return [slice(begin, stop) for begin, stop in pairwise(ends)]
 
 
 def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
@@ -258,9 +367,14 @@ def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any])
     return Grid(low, np.minimum(scale, MAX_FLOAT))
 
 
+def n_sampled(n_pairs: int) -> int:
+    """Return how many of so many pairs are sampled."""
+    return int(np.clip(n_pairs // SAMPLE_EVERY, *SAMPLE_SIZES))
+
+
 def _answers(trees: Trees, queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[np.int64]:
     """Return the number of sampled pairs that go from each node to its first (row 0) and second (row 1) successor."""
-    n = int(np.clip(len(queries) * len(gallery) // SAMPLE_EVERY, *SAMPLE_SIZES))
+    n = n_sampled(len(queries) * len(gallery))
     counts = np.zeros((2, len(trees.nodes.kind)), dtype=np.int64)
     numbers = np.arange(n)
     kernels.count_answers(queries, gallery, numbers % len(queries), numbers * len(gallery) // n, trees, *counts)
