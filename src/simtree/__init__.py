@@ -11,6 +11,7 @@ from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.io import ModelFileError
 from simtree.models import (
     AutoSimilarity,
+    Clusters,
     CohortNormalization,
     DistanceSimilarity,
     GaussianSimilarity,
@@ -20,6 +21,7 @@ from simtree.models import (
     SimilarityTree,
     StackedSimilarity,
     VotingSimilarity,
+    cluster,
     from_pipeline,
     load,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "BoostingPosterior",
     "CartSplitter",
     "ClassifierSplitter",
+    "Clusters",
     "CohortNormalization",
     "CrossSplitter",
     "CutSplitter",
@@ -80,6 +83,7 @@ __all__ = [
     "VotingSimilarity",
     "WithinClassWhitening",
     "__version__",
+    "cluster",
     "evaluate",
     "evaluate_scores",
     "from_pipeline",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simtree.gallery._audit import Entry
 from simtree.metrics import FloatArray
+from simtree.models import Clusters
 
 
 class Table:
@@ -133,6 +134,53 @@ class Verifications(Table):
     accepted: NDArray[np.bool_]
     probability: FloatArray
     expected_false_matches: FloatArray
+
+
+@dataclass(frozen=True)
+class Groups(Table):
+    """Samples of a gallery in groups, one row per sample, in the order of identities.
+
+    Parameters
+    ----------
+    id : ndarray of shape (n_samples,)
+        The identity that the sample was enrolled for.
+    cluster : ndarray of shape (n_samples,)
+        The group, numbered from 0.
+    size : ndarray of shape (n_samples,)
+        Number of samples of the group.
+    clusters : Clusters
+        Threshold, numbers of matches, and how well groups agree with ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simtree.gallery import Groups
+    >>> from simtree.models import Clusters
+    >>> groups = np.array([0, 0, 1])
+    >>> found = Groups(np.array(["ann", "bob", "eve"]), groups, np.array([2, 2, 1]), Clusters(groups, 2, 1.5, 1, 3, None, None))
+    >>> found.mixed()
+    [['ann', 'bob']]
+    """
+
+    _OTHERS = ("clusters",)
+
+    id: NDArray[np.object_]
+    cluster: NDArray[np.int64]
+    size: NDArray[np.int64]
+    clusters: Clusters
+
+    def mixed(self) -> list[list[str]]:
+        """Return the ids of each group that has more than one: perhaps one person under several ids.
+
+        Returns
+        -------
+        list of list of str
+            Sorted ids, by group.
+        """
+        names: dict[int, set[str]] = {}
+        for group, name in zip(self.cluster.tolist(), self.id.tolist(), strict=True):
+            names.setdefault(group, set()).add(name)
+        return [sorted(own) for own in names.values() if len(own) > 1]
 
 
 @dataclass(frozen=True)

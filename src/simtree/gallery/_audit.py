@@ -14,8 +14,15 @@ from typing import NamedTuple
 
 from simtree.gallery._store import Connection
 
+import numpy as np
+
 KEY_BYTES = 16
 HASH_BYTES = 16
+
+
+def keyed_hash(name: str, key: bytes) -> bytes:
+    """Return the hash that stands for an id."""
+    return hashlib.blake2b(name.encode(), key=key, digest_size=HASH_BYTES).digest()
 
 
 class Subject(NamedTuple):
@@ -28,7 +35,7 @@ class Subject(NamedTuple):
     @property
     def hash(self) -> bytes:
         """The keyed hash that stands for the identity."""
-        return hashlib.blake2b(self.id.encode(), key=self.key, digest_size=HASH_BYTES).digest()
+        return keyed_hash(self.id, self.key)
 
 
 class Entry(NamedTuple):
@@ -49,11 +56,12 @@ def new_keys(n: int) -> list[bytes]:
 
 def add_entry(connection: Connection, action: str, model: str, subjects: Iterable[Subject] = (), n_samples: int = 0) -> None:
     """Add an entry to the audit."""
+    hashes = np.frombuffer(b"".join([keyed_hash(name, key) for _, name, key in subjects]), dtype=">u8").reshape(-1, 2)
     # Sorted: the order in which people were enrolled or found says nothing here.
-    hashes = b"".join(sorted(subject.hash for subject in subjects))
+    hashes = hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
     connection.execute(
         "INSERT INTO audit (time, action, model, n_samples, subjects) VALUES (?, ?, ?, ?, ?)",
-        (time.time(), action, model, n_samples, hashes),
+        (time.time(), action, model, n_samples, hashes.tobytes()),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,7 @@ from simtree.gallery import _identities as identities
 from simtree.gallery._address import parse_address
 from simtree.gallery._answers import Candidates, Duplicate, Enrolment, Verifications
 from simtree.gallery._audit import add_entry
+from simtree.gallery._groups import GroupsMixin
 from simtree.gallery._inputs import check_ids, check_lengths, check_metadata, check_times, check_where
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
 from simtree.gallery._model import check_model, check_rows_of, fingerprint
@@ -36,7 +38,7 @@ DTYPES = ("float64", "float32")
 ON_DUPLICATE = ("ignore", "warn", "raise")
 
 
-class Gallery(MaintenanceMixin):
+class Gallery(GroupsMixin, MaintenanceMixin):
     """Enrolled identities in a database, and an exact search among them.
 
     A gallery is an SQLite file, or a schema of a PostgreSQL database, that holds the model, the samples of each identity and
@@ -220,6 +222,7 @@ class Gallery(MaintenanceMixin):
 
     def close(self) -> None:
         """Close the file; a gallery is also closed at the end of a ``with`` block."""
+        self._prefilter = None
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -332,6 +335,7 @@ class Gallery(MaintenanceMixin):
             Number of samples that were removed.
         """
         names = check_ids(ids)
+        self._prefilter = None
         with self._session.changing(prepare_nothing) as (connection, state, _):
             return enrolment.remove(connection, state, names)
 
@@ -343,6 +347,7 @@ class Gallery(MaintenanceMixin):
         where: Mapping[str, Any] | None = None,
         max_fpir: float | None = None,
         time: Any = None,
+        n_candidates: int | None = None,
     ) -> Candidates:
         """Return the identities that are most similar to each query.
 
@@ -362,6 +367,10 @@ class Gallery(MaintenanceMixin):
             with the confidence of `calibrate`. A query may then have no candidate.
         time : datetime or number or array-like of shape (n_queries,), optional
             When the queries were taken, for a learned fusion that depends on age; now, if None.
+        n_candidates : int, optional
+            Approximate search: FAISS (``simtree[search]``) proposes this many samples per query by their Euclidean distance,
+            and only the identities of these are scored. Their scores are exact; `prefilter_recall` tells how many of the best
+            are missed. With ``where`` the search stays exact. By default it is exact.
 
         Returns
         -------
@@ -371,14 +380,18 @@ class Gallery(MaintenanceMixin):
         check_integer("k", k, 1)
         if max_fpir is not None:
             check_rate(max_fpir)
+        if n_candidates is not None:
+            check_integer("n_candidates", n_candidates, 1)
         allowed = check_where(where)
         with self._session.searching() as (connection, state):
             chosen = identities.select(connection, allowed) if allowed else None
         if not len(state.snapshot.templates):
             raise ValueError(f"{self.path} is empty; enrol somebody first.")
         prepared = state.model._prepare(check_rows_of(state.model, state.form, queries))
-        times = check_times(time, len(prepared))
-        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen)
+        search, times = None, check_times(time, len(prepared))
+        if n_candidates is not None and chosen is None:
+            search = partial(self._prefilter_of(state).best_identities, n_candidates=int(n_candidates))
+        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen, search)
         self._session.audit_search(state, "identify", answer.id, answer.n_queries)
         return answer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -23,6 +25,7 @@ def identify(
     k: int,
     max_fpir: float | None,
     chosen: Numbers | None,
+    search: Callable[..., tuple[FloatArray, Numbers]] | None = None,
 ) -> Candidates:
     """Return the best identities for each query, among the chosen ones.
 
@@ -40,6 +43,8 @@ def identify(
         Rate of alarms; None for candidates of any score.
     chosen : ndarray or None
         Numbers of the identities to search in; None for all.
+    search : callable, optional
+        Approximate search among all identities, called with the model, the fusion, the queries, k and the lowest score.
 
     Returns
     -------
@@ -53,7 +58,10 @@ def identify(
         strangers = require_calibration(state)
         threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
     lowest = -np.inf if threshold is None else threshold
-    scores, places = best_identities(state.model, state.fusion, prepared, templates, k, lowest, times=times)
+    if search is None:
+        scores, places = best_identities(state.model, state.fusion, prepared, templates, k, lowest, times=times)
+    else:
+        scores, places = search(state.model, state.fusion, prepared, k, min_score=lowest, times=times)
     queries, columns = np.nonzero(places >= 0)
     found, of_found = places[queries, columns], scores[queries, columns]
     ranks = columns + 1

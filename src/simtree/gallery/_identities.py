@@ -54,7 +54,7 @@ def require(connection: Connection, ids: Iterable[str]) -> dict[str, Subject]:
 def add(connection: Connection, ids: Sequence[str]) -> dict[str, Subject]:
     """Add new identities, with numbers that no identity has ever had; return them."""
     first = increase(connection, "n_identities_added", len(ids)) + 1
-    subjects = [Subject(*row) for row in zip(itertools.count(first), ids, new_keys(len(ids)), strict=False)]
+    subjects = list(map(Subject._make, zip(itertools.count(first), ids, new_keys(len(ids)), strict=False)))
     connection.executemany("INSERT INTO identity (number, id, audit_key) VALUES (?, ?, ?)", subjects)
     return {subject.id: subject for subject in subjects}
 

@@ -1,9 +1,10 @@
-"""Metrics of pair scores: ROC curves, error rates, identification rates and the quality of log-likelihood ratios.
+"""Metrics of pair scores: ROC curves, error rates, identification rates, log-likelihood ratios, and clusters.
 
 All metrics are pure functions of arrays. A pair is accepted iff its score is at least the threshold. Tied scores are treated as
 one, and a rate at a target is the best one of a threshold whose error rate is *at most* the target.
 """
 
+from simtree.metrics._clustering import ClusterScores, b_cubed, pairwise_cluster_scores
 from simtree.metrics._identification import Searches, cmc, fnir_at_fpir, searches
 from simtree.metrics._likelihood_ratio import cllr, d_prime, min_cllr, monotone_llr
 from simtree.metrics._rates import (
@@ -31,11 +32,13 @@ from simtree.metrics._roc import (
 )
 
 __all__ = [
+    "ClusterScores",
     "EqualErrorRate",
     "FloatArray",
     "Roc",
     "Searches",
     "auc",
+    "b_cubed",
     "cllr",
     "cmc",
     "d_prime",
@@ -47,6 +50,7 @@ __all__ = [
     "min_cllr",
     "monotone_llr",
     "n_for_rate",
+    "pairwise_cluster_scores",
     "partial_auc",
     "roc_curve",
     "roc_distance",

@@ -3,6 +3,7 @@
 from simtree.models._auto import AutoSimilarity
 from simtree.models._base import Similarity
 from simtree.models._boosting import SimilarityBoosting
+from simtree.models._clustering import Clusters, cluster
 from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._forest import SimilarityForest
@@ -16,6 +17,7 @@ from simtree.models._voting import VotingSimilarity
 
 __all__ = [
     "AutoSimilarity",
+    "Clusters",
     "CohortNormalization",
     "DistanceSimilarity",
     "GaussianSimilarity",
@@ -26,6 +28,7 @@ __all__ = [
     "SimilarityTree",
     "StackedSimilarity",
     "VotingSimilarity",
+    "cluster",
     "from_pipeline",
     "load",
 ]
