@@ -7,6 +7,7 @@ from importlib import metadata
 import typer
 
 from simtree.cli import _calibrate as calibrate
+from simtree.cli import _cluster as cluster
 from simtree.cli import _enroll as enroll
 from simtree.cli import _evaluate as evaluate
 from simtree.cli import _explain as explain
@@ -36,6 +37,8 @@ app.add_typer(gallery.app, name="gallery")
 app.command("identify")(identify.identify)
 app.command("verify")(identify.verify)
 app.command("remove")(enroll.remove)
+app.command("cluster")(cluster.cluster_table)
+gallery.app.command("cluster")(cluster.cluster_gallery)
 app.add_typer(reproduce.app, name="reproduce")
 
 

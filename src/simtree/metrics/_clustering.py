@@ -113,7 +113,7 @@ def _contingency(
     codes, both = np.unique(cluster * n_identities + identity, return_counts=True)
     clusters, identities = np.divmod(codes, n_identities)
     sizes = (both, np.bincount(cluster), np.bincount(identity))
-    return *(counts.astype(np.float64) for counts in sizes), clusters, identities  # type: ignore[return-value]
+    return *(counts.astype(np.float64) for counts in sizes), clusters, identities
 
 
 def _scores(precision: float, recall: float) -> ClusterScores:

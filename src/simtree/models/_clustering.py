@@ -23,7 +23,6 @@ from simtree._utils.validation import check_choice, check_real, count
 from simtree.metrics import ClusterScores, b_cubed, pairwise_cluster_scores
 from simtree.models._base import Similarity
 from simtree.models._search import TopK
-from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_samples
 
 if TYPE_CHECKING:
@@ -266,8 +265,7 @@ def _by_average_linkage(model: Similarity, prepared: NDArray[Any], threshold: fl
         else:
             first, second = (side.astype(np.int32) for side in np.triu_indices(len(members), 1))
             rows = np.ascontiguousarray(prepared[members])
-            pairs = SamplePairs(rows, rows, first, second)
-            scores = model._map_blocks(lambda block, pairs=pairs: model._score_pairs(pairs.take(block)), len(first))
+            scores = model._scorer(rows)(first, second)
             highest = max(float(scores.max()), threshold)
             found = fcluster(linkage(highest - scores, "average"), highest - threshold, "distance")
             labels[members], own = n_clusters + found - 1, int(found.max())

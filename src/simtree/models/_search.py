@@ -3,7 +3,8 @@
 The gallery is searched in parts, possibly by several threads. `TopK` keeps the best rows found so far; the order of the parts
 affects the amount of work, never the result. If the score is a mean of cell values of trees with axis regions, `BoundedSearch`
 skips most of the work by upper bounds (see `simtree._kernels.nearest`); otherwise `BruteForceSearch` scores every pair. Which
-of them is cheaper is estimated from a sample of the pairs, and checked while searching by counting operations (`ThriftySearch`).
+of them is cheaper is estimated from a sample of the pairs, and checked by counting operations while searching
+(`ThriftySearch`).
 """
 
 from __future__ import annotations
@@ -232,12 +233,13 @@ class BoundedSearch:
     """
 
     def __init__(self, trees: list[RankTree], values: list[Values], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
-        widest = max(float(np.ptp(of_cells)) for of_cells in values)
-        step = widest / kernels.TOP if widest > 0.0 else 1.0
-        base = np.array([of_cells.max() - kernels.TOP * step for of_cells in values])
-        largest = sum(float(np.abs(of_cells).max()) + kernels.TOP * step for of_cells in values)
-        self.levels = Levels(base, step, margin=1e-9 * largest)
         self.trees = _joined(trees, values)
+        starts = np.cumsum([0, *(tree.n_cells for tree in trees[:-1])])
+        highest, lowest = (extreme.reduceat(self.trees.values, starts) for extreme in (np.maximum, np.minimum))
+        widest = float((highest - lowest).max())
+        step = widest / kernels.TOP if widest > 0.0 else 1.0
+        largest = float(np.maximum(np.abs(highest), np.abs(lowest)).sum()) + len(trees) * kernels.TOP * step
+        self.levels = Levels(highest - kernels.TOP * step, step, margin=1e-9 * largest)
         answers = _answers(self.trees, queries, gallery)
         self.tests, self.n_slots = _first_tests(trees, self.trees, self.levels, answers)
         self.path = float(answers.sum()) / n_sampled(len(queries) * len(gallery))
@@ -418,23 +420,16 @@ def _levels(values: Values, levels: Levels, sizes: list[int]) -> NDArray[np.int3
 
 def _joined(trees: list[RankTree], values: list[Values]) -> Trees:
     """Return all trees in one table."""
-    first_node = np.cumsum([0, *(len(tree.nodes.kind) for tree in trees)])
-    first_cell = np.cumsum([0, *(tree.n_cells for tree in trees)])
+    n_nodes, n_cells = [len(tree.nodes.kind) for tree in trees], [tree.n_cells for tree in trees]
+    first_node, first_cell = (np.cumsum([0, *sizes[:-1]]) for sizes in (n_nodes, n_cells))
 
-    def moved(tables: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    def moved(table: NDArray[np.int32], n_each: list[int] | int) -> NDArray[np.int32]:
         """Return the successors with their new numbers, after the nodes and cells of the preceding trees."""
-        triples = zip(tables, first_node, first_cell, strict=False)
-        return np.concatenate([np.where(table >= 0, table + node, table - cell) for table, node, cell in triples]).astype(
-            np.int32
-        )
+        after = np.where(table >= 0, np.repeat(first_node, n_each), -np.repeat(first_cell, n_each))
+        return np.asarray(table + after, dtype=np.int32)
 
-    nodes = Nodes(
-        kind=np.concatenate([tree.nodes.kind for tree in trees]),
-        feature=np.concatenate([tree.nodes.feature for tree in trees]),
-        threshold=np.concatenate([tree.nodes.threshold for tree in trees]),
-        if_le=moved([tree.nodes.if_le for tree in trees]),
-        if_gt=moved([tree.nodes.if_gt for tree in trees]),
-    )
-    entry = moved([np.array([0 if len(tree.nodes.kind) else -1], dtype=np.int32) for tree in trees])
+    columns = Nodes(*(np.concatenate(column) for column in zip(*(tree.nodes for tree in trees), strict=True)))
+    nodes = columns._replace(if_le=moved(columns.if_le, n_nodes), if_gt=moved(columns.if_gt, n_nodes))
+    entry = moved(np.where(n_nodes, 0, -1), 1)
     pair_map = trees[0].pair_map
     return Trees(nodes, entry, np.concatenate(values), pair_map.pairwise_kinds, pair_map.n_features)
