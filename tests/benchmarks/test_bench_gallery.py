@@ -18,8 +18,10 @@ def test_tiny_run(tmp_path, monkeypatch, capsys):
     )
     bench_gallery.main()
     found = json.loads((tmp_path / "bench_gallery.json").read_text())
-    assert len(found["seconds"]) == 7
+    assert len(found["seconds"]) == 10
     assert all(seconds > 0 for seconds in found["seconds"].values())
+    assert len(found["ratios"]) == 4
+    assert found["megabytes"] > 10
     assert "| identify | " in capsys.readouterr().out
 
 

@@ -54,7 +54,9 @@ def new_keys(n: int) -> list[bytes]:
     return [drawn[start : start + KEY_BYTES] for start in range(0, len(drawn), KEY_BYTES)]
 
 
-def add_entry(connection: Connection, action: str, model: str, subjects: Iterable[Subject] = (), n_samples: int = 0) -> None:
+def add_entry(
+    connection: Connection, action: str, model: str, subjects: Iterable[tuple[int, str, bytes]] = (), n_samples: int = 0
+) -> None:
     """Add an entry to the audit."""
     hashes = np.frombuffer(b"".join([keyed_hash(name, key) for _, name, key in subjects]), dtype=">u8").reshape(-1, 2)
     # Sorted: the order in which people were enrolled or found says nothing here.

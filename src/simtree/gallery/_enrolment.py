@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -65,9 +66,10 @@ def enroll(connection: Connection, state: State, samples: Samples, duplicates: t
     distinct = list(dict.fromkeys(samples.ids))
     known = identities.find(connection, distinct)
     new = [name for name in distinct if name not in known]
-    subjects = known | identities.add(connection, new)
-    identities.put_metadata(connection, {subjects[name].number: values for name, values in samples.metadata.items()})
-    owners = np.array([subjects[name].number for name in samples.ids], dtype=np.int64)
+    added = identities.add(connection, new)
+    numbers = {subject.id: subject.number for subject in known.values()} | {name: number for number, name, _ in added}
+    identities.put_metadata(connection, {numbers[name]: values for name, values in samples.metadata.items()})
+    owners = np.fromiter(map(numbers.__getitem__, samples.ids), dtype=np.int64, count=len(samples.ids))
     first = increase(connection, "n_samples_added", len(owners))
     rows = Rows(
         owners,
@@ -82,7 +84,7 @@ def enroll(connection: Connection, state: State, samples: Samples, duplicates: t
         increase(connection, NOT_ERASED, n_dropped)
     add_rows(connection, state.form, rows)
     merge_blocks(connection, state.form)
-    add_entry(connection, "enroll", state.fingerprint, subjects.values(), len(owners))
+    add_entry(connection, "enroll", state.fingerprint, itertools.chain(known.values(), added), len(owners))
     return Enrolment(len(owners), len(distinct), len(new), n_dropped, duplicates)
 
 

@@ -29,6 +29,8 @@ def check_ids(ids: Any, name: str = "ids") -> list[str]:
     if isinstance(ids, str | numbers.Integral):
         ids = [ids]
     check_unmasked(name, ids)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.ndim == 1:
+        return list(map(str, ids.tolist()))
     values = np.asarray(ids, dtype=object)
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}; give one id per sample.")

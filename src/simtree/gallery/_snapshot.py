@@ -119,7 +119,11 @@ class Snapshot:
         start = n_kept
         for number in new:
             rows = read_rows(connection, form, number)
-            buffer[places[start : start + len(rows)]] = rows.prepared
+            to = places[start : start + len(rows)]
+            if (np.diff(to) == 1).all():  # rows that stay beside each other, as those of one enrolment, in one piece
+                buffer[to[0] : to[0] + len(to)] = rows.prepared
+            else:
+                buffer[to] = rows.prepared
             start += len(rows)
         for column in joined:
             column[places] = column.copy()
@@ -139,10 +143,10 @@ class Snapshot:
 
     def _names(self, connection: Connection, numbers: Numbers) -> tuple[NDArray[np.object_], int]:
         """Return the ids of the identities with these numbers; only those of new ones are read."""
-        added = list(identities.names_since(connection, self.last_number))
-        known = np.append(self.templates.numbers, np.array([number for number, _ in added], dtype=np.int64))
-        names = np.append(self.names, np.array([name for _, name in added], dtype=object))
-        last_number = max([self.last_number, *(number for number, _ in added)])
+        new_numbers, new_names = identities.names_since(connection, self.last_number)
+        known = np.append(self.templates.numbers, new_numbers)
+        names = np.append(self.names, new_names)
+        last_number = max(self.last_number, int(new_numbers.max(initial=0)))
         return names[np.searchsorted(known, numbers)], last_number
 
 
