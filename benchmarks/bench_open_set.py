@@ -93,11 +93,11 @@ def one_repeat(study: Study, n_enrolled: int, target: float, n_strangers: int, g
     enrolled, others = people[:n_enrolled], people[n_enrolled:]
     before = enrolled[: n_enrolled // 2] if grown else enrolled
     drawn = others[rng.integers(0, len(others), n_strangers)]
-    # Of all people at once, by rows: the matrix is symmetric.
-    of_all = study.highest[before].max(axis=0)
+    # Of all people at once, by rows: the matrix is symmetric. In double precision, in which thresholds are just above a score.
+    of_all = study.highest[before].max(axis=0).astype(np.float64)
     maxima = of_all[drawn]
     size, later = (Size(n, n, n, n) for n in (len(before), n_enrolled))
-    found = Strangers.of(maxima[:, None].astype(np.float64), np.arange(n_strangers), target, CONFIDENCE, size)
+    found = Strangers.of(maxima[:, None], np.arange(n_strangers), target, CONFIDENCE, size)
     try:
         threshold = found.threshold(target, later)
     except ValueError:
@@ -179,10 +179,11 @@ def table(stored: dict[str, Any]) -> str:
     rows, limit = [row for row in stored["rows"] if not row["grown"]], allowed(stored["repeats"], 2.0)
     above = sum(row["exceeded"] > limit for row in rows)
     whole = max(row["exceeded"] / row["repeats"] for row in pooled(rows))
+    verb = "is" if above == 1 else "are"
     note = (
-        f"With the fewest strangers that a rate takes, 5 % of all draws exceed it. {above} of the {len(rows)} rows as calibrated "
-        f"{'are' if above != 1 else 'is'} above 5 % and two standard errors ({limit:.1f} of {stored['repeats']}); all sizes "
-        f"together, at most {whole:.1%} exceed a rate."
+        f"With the fewest strangers that a rate takes, 5 % of all draws exceed it. {above} of the {len(rows)} rows as "
+        f"calibrated {verb} above 5 % and two standard errors ({limit:.1f} of {stored['repeats']}); all sizes together, at most "
+        f"{whole:.1%} exceed a rate."
     )
     return "\n".join([head, *map(line, stored["rows"]), "", note])
 

@@ -133,6 +133,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
             "simtree gallery backup people.gallery people.backup",
             "simtree gallery re-enroll people.backup tree.simtree",
             "simtree gallery compact people.backup",
+            "simtree gallery cluster people.gallery --threshold 5 -o groups.csv",
         ],
     ),
     "identify": (
@@ -146,6 +147,15 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
     "remove": (
         "",
         ["simtree remove people.gallery p009 --compact", "!simtree remove people.gallery somebody"],
+    ),
+    "cluster": (
+        "A false positive rate is one of pairs, and each false match may join two groups "
+        "([what that means](gallery.md#groups-without-labels)).",
+        [
+            "simtree cluster people.simtree queries.csv --id name",
+            "simtree cluster people.simtree people.test.csv --label person --threshold 5 -o groups.csv",
+            "!simtree cluster people.simtree people.test.csv --max-fpr 0.000001",
+        ],
     ),
     "explain": ("", ["simtree explain people.simtree people.test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree", "simtree show tree.simtree --rules 2"]),
