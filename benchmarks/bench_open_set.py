@@ -182,8 +182,8 @@ def table(stored: dict[str, Any]) -> str:
     verb = "is" if above == 1 else "are"
     note = (
         f"With the fewest strangers that a rate takes, 5 % of all draws exceed it. {above} of the {len(rows)} rows as "
-        f"calibrated {verb} above 5 % and two standard errors ({limit:.1f} of {stored['repeats']}); all sizes together, at most "
-        f"{whole:.1%} exceed a rate."
+        f"calibrated {verb} above 5 % and two standard errors ({limit:.1f} of {stored['repeats']}); all sizes together, at "
+        f"most {whole:.1%} exceed a rate."
     )
     return "\n".join([head, *map(line, stored["rows"]), "", note])
 

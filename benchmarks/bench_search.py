@@ -31,6 +31,8 @@ COORDINATES = {
 SEARCHED = "f and pairwise coordinates"
 EUCLIDEAN = "Euclidean distance"
 FASTER_THAN_LIGHTGBM, SLOWER_THAN_FAISS = 20.0, 20.0
+# Galleries so small that to score all pairs is the fastest way: number of queries, numbers of rows, and the ratio allowed.
+SMALL_QUERIES, SMALL_ROWS, SLOWER_THAN_SCORING = 602, (50, 602), 1.2
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,14 @@ def section(folder: Path, scale: str, repeats: int) -> Section:
             )
             if n_queries > 1:
                 goals.append(Goal(f"simtree / FAISS flat, {what}", median(ours) / median(flat), SLOWER_THAN_FAISS))
+    many = noisy(samples.X_test, SMALL_QUERIES, np.random.default_rng(SEED))
+    for n_rows in SMALL_ROWS:
+        part, what = gallery[:n_rows], f"{SMALL_QUERIES} queries, {n_rows:,} rows"
+        ours = timed(lambda part=part: model.top_k(many, part, K), repeats)
+        every = timed(lambda part=part: model.pairwise_score(many, part), repeats)
+        lines = [Line("top_k", {SECONDS: ours}), Line("pairwise_score", {SECONDS: every})]
+        tables.append(Table(f"{what}:", lines, relative_to="top_k"))
+        goals.append(Goal(f"top_k / pairwise_score, {what}", median(ours) / median(every), SLOWER_THAN_SCORING))
     best = of_models.line(f"forest on {SEARCHED}").median(TPR)
     goals.append(
         Goal(f"{TPR}, difference of the forest to the {EUCLIDEAN}", best - of_models.line(EUCLIDEAN).median(TPR), 0.0, True)

@@ -165,10 +165,11 @@ def planned(model, queries, gallery, k, n_threads=1):
 
 
 @pytest.mark.parametrize(("n_queries", "n_rows"), [(602, 50), (602, 602), (1, 50), (1, 300), (3, 1)])
-def test_few_rows_are_scored_by_brute_force(people, forest, n_queries, n_rows):
+def test_few_rows_are_scored_by_brute_force(people, forest, n_queries, n_rows, monkeypatch):
     """With deep trees and few rows, ranges of codes and rows near the query alone cost more than to score all pairs."""
     X, _, gallery = people
     queries = np.resize(X, (n_queries, X.shape[1]))
+    monkeypatch.setattr(retrieval, "BoundedSearch", None)  # not even prepared
     search, best = planned(forest, queries, gallery[:n_rows], 10)
     assert isinstance(search, retrieval.BruteForceSearch)
     k = min(10, n_rows)

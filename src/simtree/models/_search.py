@@ -176,6 +176,9 @@ def _cheapest(
     brute = BruteForceSearch(score)
     if leaf_values is None or any(tree.regions for tree in leaf_values[0]) or not len(queries) or not len(gallery):
         return brute
+    # Rows that are walked in any case cost more than all rows by brute force, whatever the trees are.
+    if test_cost * len(gallery) <= COST_OF_WALKED_TEST * _min_walked(len(gallery), k):
+        return brute
     n_nodes = [len(tree.nodes.kind) for tree in leaf_values[0]]
     n_pairs = len(queries) * len(gallery)
     first_guess = test_cost * n_pairs * TESTS_PER_DIGIT * float(np.log2(np.add(n_nodes, 1)).sum())
@@ -183,6 +186,11 @@ def _cheapest(
         return brute
     thrifty = ThriftySearch(brute, BoundedSearch(*leaf_values, queries, gallery), test_cost)
     return brute if thrifty.brute_cost(n_pairs) <= thrifty.least_cost(len(queries), len(gallery), k) else thrifty
+
+
+def _min_walked(n_rows: int, k: int) -> int:
+    """Return the number of rows per query that a bounded search walks at least: those near the query, and the k best."""
+    return min(n_rows, max(2 * k, kernels.MIN_GUESSES)) + min(n_rows, k)
 
 
 @dataclass(frozen=True)
@@ -319,9 +327,8 @@ class ThriftySearch:
         return self.test_cost * n_pairs * self.bounded.path
 
     def least_cost(self, n_queries: int, n_rows: int, k: int) -> float:
-        """Return the cost of a bounded search that drops all rows but the k best: those near the query are walked first."""
-        n_walked = min(n_rows, max(2 * k, kernels.MIN_GUESSES)) + min(n_rows, k)
-        walks = COST_OF_WALKED_TEST * n_queries * n_walked * self.bounded.path
+        """Return the cost of a bounded search that drops all rows that it can."""
+        walks = COST_OF_WALKED_TEST * n_queries * _min_walked(n_rows, k) * self.bounded.path
         return self.bounded.fixed_cost(n_queries, n_rows) + walks
 
     def sizes(self, n_queries: int) -> tuple[int, int]:
