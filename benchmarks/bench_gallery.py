@@ -89,10 +89,11 @@ def write_same(path: Path, gallery: Path) -> tuple[float, float]:
 
 def memory_to_open(path: Path, query: NDArray[np.float32]) -> float:
     """Return the peak memory in megabytes of a new process that opens a gallery and answers once."""
+    # Not ru_maxrss, in which a new process has the peak of the one that started it.
     code = (
-        "import resource, sys, numpy as np; from simtree import Gallery; "
+        "import re, sys, numpy as np; from pathlib import Path; from simtree import Gallery; "
         "Gallery.open(sys.argv[1], readonly=True).identify(np.array(eval(sys.argv[2]), dtype=np.float32)[None], k=1); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) / 1024)"
     )
     done = subprocess.run([sys.executable, "-c", code, path, str(query.tolist())], check=True, capture_output=True, text=True)
     return float(done.stdout)
