@@ -142,7 +142,7 @@ def cluster(
     >>> model = DistanceSimilarity(metric="euclidean").fit(X, y)
     >>> found = cluster(model, X, y=y, threshold=-1.2)
     >>> found.n_clusters, round(found.b_cubed.f1, 2)
-    (4, 0.77)
+    (6, 0.79)
     """
     if not isinstance(model, Similarity):
         raise TypeError(f"model={model!r} is not a similarity; give a fitted model of simtree.")
