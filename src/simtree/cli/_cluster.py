@@ -23,9 +23,10 @@ from simtree.cli._common import (
     scoring_bar,
     show_json,
 )
-from simtree.cli._galleries import GalleryFile, Out, searched_gallery
+from simtree.cli._galleries import GalleryAddress, Out, searched_gallery
 from simtree.cli._models import load_model, parallel_jobs, samples_of
 from simtree.cli._tables import read_samples
+from simtree.gallery._address import shown
 from simtree.models import Clusters, cluster
 
 
