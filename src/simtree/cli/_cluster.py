@@ -99,7 +99,7 @@ def cluster_table(
 
 
 def cluster_gallery(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     max_fpr: MaxFpr = None,
     threshold: Threshold = None,
     method: How = Method.average,
@@ -116,7 +116,7 @@ def cluster_gallery(
             check_writable("--out", out.parent, out)
         with searched_gallery(gallery, n_jobs) as opened, scoring_bar("comparing samples", None):
             groups = opened.cluster(max_fpr=max_fpr, threshold=threshold, method=method.value)
-        _finish({"gallery": str(gallery)}, groups.clusters, groups.to_frame(), out, as_json, mixed=groups.mixed())
+        _finish({"gallery": shown(gallery)}, groups.clusters, groups.to_frame(), out, as_json, mixed=groups.mixed())
 
 
 def _finish(

@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from simtree.gallery._store import Connection
-
 import numpy as np
+
+from simtree.gallery._store import Connection
 
 KEY_BYTES = 16
 HASH_BYTES = 16
