@@ -97,7 +97,15 @@ def postgres_server():
 SCHEMAS = (f"gallery_{number}" for number in itertools.count())
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark tests that start a server as slow, as all that start a program."""
+    for item in items:
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def store(request):
     """The kind of store of a gallery."""
     return request.param
