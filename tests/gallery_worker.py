@@ -6,6 +6,7 @@ writes a line to its log whenever a change has been confirmed to it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -86,6 +87,8 @@ def main():
     _blocks.FAN_OUT = 4  # blocks are merged often
     _blocks.merge_blocks.__kwdefaults__["fan_out"] = 4
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes
+    with contextlib.suppress(ImportError):
+        import simtree.gallery._postgres  # noqa: F401 - so that each process need not import it
     model().pair_score([[np.zeros(N_FEATURES), np.ones(N_FEATURES)]])  # what is compiled is ready before the first fork
     print("ready", flush=True)
     for line in sys.stdin:

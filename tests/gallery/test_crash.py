@@ -117,7 +117,8 @@ def test_what_was_confirmed_survives_kill_9(n_kills, path, workers, tmp_path):
     rng, done = np.random.default_rng(n_kills), 0
     for _ in range(n_kills):
         pid, log = workers.start(path, tmp_path, first=done, is_calm=False)
-        wait_until(lambda log=log, before=done: n_confirmed(log) > before + 1)
+        wait_until(lambda log=log, before=done, pid=pid: n_confirmed(log) > before + 1 or not is_alive(pid))
+        assert is_alive(pid)  # nothing went wrong in it
         time.sleep(rng.uniform(0.0, 0.04))
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda pid=pid: not is_alive(pid))
