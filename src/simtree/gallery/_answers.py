@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -78,6 +78,12 @@ class Candidates(Table):
         What holds for the threshold.
     n_queries, n_identities : int
         Number of queries, and of identities that were searched.
+    n_enrolled : int
+        Number of all identities in the gallery.
+    fingerprint : str
+        Fingerprint of the model.
+    expected_fpir : float
+        Share of strangers who are expected to have a candidate above the threshold; NaN without a threshold.
 
     Examples
     --------
@@ -88,7 +94,7 @@ class Candidates(Table):
     array(['ann'], dtype='<U3')
     """
 
-    _OTHERS = ("threshold", "promise", "n_queries", "n_identities")
+    _OTHERS = ("threshold", "promise", "n_queries", "n_identities", "n_enrolled", "fingerprint", "expected_fpir")
 
     query: NDArray[np.int64]
     rank: NDArray[np.int64]
@@ -100,6 +106,9 @@ class Candidates(Table):
     promise: str | None
     n_queries: int
     n_identities: int
+    n_enrolled: int = 0
+    fingerprint: str = ""
+    expected_fpir: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,8 @@ class Verifications(Table):
         The decision.
     probability, expected_false_matches : ndarrays of shape (n_claims,)
         As in `Candidates`.
+    n_enrolled, fingerprint, expected_fpir : int, str and float
+        As in `Candidates`; the rate is that of a search at the threshold, NaN unless the gallery is calibrated.
 
     Examples
     --------
@@ -128,12 +139,17 @@ class Verifications(Table):
     array([ True])
     """
 
+    _OTHERS = ("n_enrolled", "fingerprint", "expected_fpir")
+
     id: NDArray[np.object_]
     score: FloatArray
     threshold: FloatArray
     accepted: NDArray[np.bool_]
     probability: FloatArray
     expected_false_matches: FloatArray
+    n_enrolled: int = 0
+    fingerprint: str = ""
+    expected_fpir: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -264,6 +280,8 @@ class Enrolment:
         Number of samples that were dropped because of ``max_samples``, the oldest ones.
     duplicates : tuple of Duplicate
         Samples that match another identity, if ``on_duplicate`` asked for them.
+    is_repeated : bool
+        Whether it was done before, under the same ``request``, and was not done again.
 
     Examples
     --------
@@ -277,3 +295,36 @@ class Enrolment:
     n_new: int
     n_dropped: int
     duplicates: tuple[Duplicate, ...] = ()
+    is_repeated: bool = field(default=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is enrolled of an identity.
+
+    Parameters
+    ----------
+    id : str
+        The identity.
+    n_samples : int
+        Number of its samples.
+    times : ndarray of shape (n_samples,)
+        When they were taken, in UTC.
+    metadata : dict
+        Its values by name.
+    hash : str
+        What stands for the identity in the audit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simtree.gallery import Identity
+    >>> Identity("ann", 1, np.array(["2026-01-31"], dtype="datetime64[ms]"), {"site": "A"}, "ab").n_samples
+    1
+    """
+
+    id: str
+    n_samples: int
+    times: NDArray[np.datetime64]
+    metadata: dict[str, str | int | float]
+    hash: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.gallery import _identities as identities
+from simtree.gallery import _requests as requests
 from simtree.gallery._answers import Duplicate, Enrolment
 from simtree.gallery._audit import add_entry
 from simtree.gallery._blocks import (
@@ -86,6 +88,24 @@ def enroll(connection: Connection, state: State, samples: Samples, duplicates: t
     merge_blocks(connection, state.form)
     add_entry(connection, "enroll", state.fingerprint, itertools.chain(known.values(), added), len(owners))
     return Enrolment(len(owners), len(distinct), len(new), n_dropped, duplicates)
+
+
+def find_repeated(connection: Connection, request: str, samples: Samples, *, with_times: bool) -> Enrolment | None:
+    """Return what an enrolment of the same name did, if there was one; raise if it was another one."""
+    return requests.find_request(connection, request, _content(connection, samples, with_times))
+
+
+def note_request(connection: Connection, request: str, samples: Samples, done: Enrolment, *, with_times: bool) -> None:
+    """Note that the samples were enrolled under a name; to be called in the same transaction."""
+    requests.add_request(connection, request, _content(connection, samples, with_times), done)
+
+
+def _content(connection: Connection, samples: Samples, with_times: bool) -> str:
+    """Return a hash of samples under the keys of their identities; times are part of it only if they were given."""
+    subjects = identities.find(connection, samples.ids).values()
+    named = json.dumps([samples.ids, samples.metadata], sort_keys=True).encode()
+    times = samples.times.tobytes() if with_times else b""
+    return requests.content_digest(subjects, (named, np.ascontiguousarray(samples.vectors).tobytes(), times))
 
 
 def _without_oldest(connection: Connection, form: Form, new: Rows, max_samples: int) -> tuple[Rows, int]:

@@ -12,6 +12,10 @@ class GalleryError(ValueError):
     """Error raised if something is not a gallery, is damaged, or was written by another version of simtree."""
 
 
+class NotEnrolledError(ValueError):
+    """Error raised if an id is not enrolled."""
+
+
 class DamagedContentError(Exception):
     """Something in a gallery does not have the content that was written."""
 

@@ -19,13 +19,16 @@ from simtree.evaluation._templates import FUSIONS, N_BEST
 from simtree.gallery import _enrolment as enrolment
 from simtree.gallery import _identification as identification
 from simtree.gallery import _identities as identities
+from simtree.gallery import _requests as requests
 from simtree.gallery._address import parse_address
 from simtree.gallery._answers import Candidates, Duplicate, Enrolment, Verifications
 from simtree.gallery._audit import add_entry
 from simtree.gallery._groups import GroupsMixin
 from simtree.gallery._inputs import check_ids, check_lengths, check_metadata, check_times, check_where
+from simtree.gallery._lookup import LookupMixin
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
 from simtree.gallery._model import check_model, check_rows_of, fingerprint
+from simtree.gallery._same_file import FileMark
 from simtree.gallery._session import Session, prepare_nothing
 from simtree.gallery._state import Settings, State, write_model
 from simtree.gallery._store import get_setting
@@ -38,7 +41,7 @@ DTYPES = ("float64", "float32")
 ON_DUPLICATE = ("ignore", "warn", "raise")
 
 
-class Gallery(GroupsMixin, MaintenanceMixin):
+class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
     """Enrolled identities in a database, and an exact search among them.
 
     A gallery is an SQLite file, or a schema of a PostgreSQL database, that holds the model, the samples of each identity and
@@ -97,6 +100,7 @@ class Gallery(GroupsMixin, MaintenanceMixin):
         self.readonly = readonly
         self._session = Session(open_store(address, readonly=readonly, timeout=float(timeout)))
         try:
+            self._mark = FileMark(address) if isinstance(address, Path) else None
             own = self.model
             if model is not None and fingerprint(check_model(model)) != fingerprint(own):
                 raise ValueError(
@@ -271,7 +275,14 @@ class Gallery(GroupsMixin, MaintenanceMixin):
             return identities.all_ids(connection)
 
     def enroll(
-        self, ids: Any, X: ArrayLike, *, metadata: Any = None, time: Any = None, on_duplicate: str = "ignore"
+        self,
+        ids: Any,
+        X: ArrayLike,
+        *,
+        metadata: Any = None,
+        time: Any = None,
+        on_duplicate: str = "ignore",
+        request: str | None = None,
     ) -> Enrolment:
         """Enrol samples: all of them when this returns, or none if it raises.
 
@@ -290,6 +301,9 @@ class Gallery(GroupsMixin, MaintenanceMixin):
         on_duplicate : {"ignore", "warn", "raise"}, default="ignore"
             What to do if a sample matches another identity, that is if its score reaches the threshold of `calibrate`, or that
             of the model if the gallery is not calibrated. ``"raise"`` enrols nothing then.
+        request : str, optional
+            Name of this enrolment, such as a random UUID: if one of this name was done already, nothing is enrolled, and what
+            it did is returned. So an enrolment whose answer was lost can be repeated. Another one of the same name is refused.
 
         Returns
         -------
@@ -299,6 +313,8 @@ class Gallery(GroupsMixin, MaintenanceMixin):
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
         names = check_ids(ids)
         values, times = check_metadata(metadata, names), check_times(time, len(names))
+        if request is not None:
+            requests.check_request(request)
 
         def prepare(state: State) -> enrolment.Samples:
             vectors = check_rows_of(state.model, state.form, X)
@@ -306,6 +322,10 @@ class Gallery(GroupsMixin, MaintenanceMixin):
             return enrolment.Samples(names, vectors, state.model._prepare(vectors), times, values)
 
         with self._session.changing(prepare) as (connection, state, samples):
+            if request is not None:
+                known = enrolment.find_repeated(connection, request, samples, with_times=time is not None)
+                if known is not None:
+                    return known
             duplicates: tuple[Duplicate, ...] = ()
             if on_duplicate != "ignore":
                 state = state.with_rows(connection)
@@ -315,6 +335,8 @@ class Gallery(GroupsMixin, MaintenanceMixin):
                     f"{enrolment.said_of(duplicates)}, and nothing was enrolled; remove the one that is wrong first."
                 )
             done = enrolment.enroll(connection, state, samples, duplicates)
+            if request is not None:
+                enrolment.note_request(connection, request, samples, done, with_times=time is not None)
         if duplicates:
             warnings.warn(f"{enrolment.said_of(duplicates)}; check whether they are the same.", UserWarning, stacklevel=2)
         return done
@@ -348,6 +370,7 @@ class Gallery(GroupsMixin, MaintenanceMixin):
         max_fpir: float | None = None,
         time: Any = None,
         n_candidates: int | None = None,
+        keep_below: bool = False,
     ) -> Candidates:
         """Return the identities that are most similar to each query.
 
@@ -371,6 +394,8 @@ class Gallery(GroupsMixin, MaintenanceMixin):
             Approximate search: FAISS (``simtree[search]``) proposes this many samples per query by their Euclidean distance,
             and only the identities of these are scored. Their scores are exact; `prefilter_recall` tells how many of the best
             are missed. With ``where`` the search stays exact. By default it is exact.
+        keep_below : bool, default=False
+            Whether to return candidates below that threshold too, for people who look at them.
 
         Returns
         -------
@@ -391,7 +416,7 @@ class Gallery(GroupsMixin, MaintenanceMixin):
         search, times = None, check_times(time, len(prepared))
         if n_candidates is not None and chosen is None:
             search = partial(self._prefilter_of(state).best_identities, n_candidates=int(n_candidates))
-        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen, search)
+        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen, search, keep_below)
         self._session.audit_search(state, "identify", answer.id, answer.n_queries)
         return answer
 

@@ -26,6 +26,7 @@ def identify(
     max_fpir: float | None,
     chosen: Numbers | None,
     search: Callable[..., tuple[FloatArray, Numbers]] | None = None,
+    keep_below: bool = False,
 ) -> Candidates:
     """Return the best identities for each query, among the chosen ones.
 
@@ -45,6 +46,8 @@ def identify(
         Numbers of the identities to search in; None for all.
     search : callable, optional
         Approximate search among all identities, called with the model, the fusion, the queries, k and the lowest score.
+    keep_below : bool, default=False
+        Whether candidates below the threshold are kept.
 
     Returns
     -------
@@ -54,10 +57,12 @@ def identify(
     templates = state.snapshot.templates if chosen is None else state.snapshot.templates.only(chosen)
     k = max(1, min(k, len(templates)))
     threshold = promise = None
+    expected_fpir = np.nan
     if max_fpir is not None:
         strangers = require_calibration(state)
         threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
-    lowest = -np.inf if threshold is None else threshold
+        expected_fpir = strangers.expected_fpir(threshold, state.size)
+    lowest = -np.inf if threshold is None or keep_below else threshold
     if search is None:
         scores, places = best_identities(state.model, state.fusion, prepared, templates, k, lowest, times=times)
     else:
@@ -77,6 +82,9 @@ def identify(
         promise,
         len(prepared),
         len(templates),
+        state.size.n_identities,
+        state.fingerprint,
+        expected_fpir,
     )
 
 
@@ -88,7 +96,18 @@ def verify(state: State, prepared: NDArray[np.floating], times: FloatArray, numb
     scores = score_claims(state.model, state.fusion, prepared, claims, templates, times=times)
     probability = _probabilities(state, scores, templates.sizes[claims])
     expected = _expected_matches(state, scores, len(templates))
-    return Verifications(state.snapshot.names[claims], scores, threshold, scores >= threshold, probability, expected)
+    rate = np.nan if state.strangers is None else state.strangers.expected_fpir(state.threshold, state.size)
+    return Verifications(
+        state.snapshot.names[claims],
+        scores,
+        threshold,
+        scores >= threshold,
+        probability,
+        expected,
+        state.size.n_identities,
+        state.fingerprint,
+        rate,
+    )
 
 
 def search_strangers(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.gallery._audit import Subject, new_keys
+from simtree.gallery._errors import NotEnrolledError
 from simtree.gallery._inputs import Value
 from simtree.gallery._store import Connection, increase
 
@@ -47,7 +48,7 @@ def require(connection: Connection, ids: Iterable[str]) -> dict[str, Subject]:
         close = difflib.get_close_matches(missing[0], known, n=1, cutoff=0.6)
         others = f" (nor are {len(missing) - 1:,} others)" if len(missing) > 1 else ""
         meant = f"did you mean {close[0]!r}?" if close else "check its spelling."
-        raise ValueError(f"the id {missing[0]!r} is not enrolled{others}; {meant}")
+        raise NotEnrolledError(f"the id {missing[0]!r} is not enrolled{others}; {meant}")
     return found
 
 
@@ -82,6 +83,39 @@ def count_identities(connection: Connection) -> int:
 def all_ids(connection: Connection) -> list[str]:
     """Return the ids in the order in which they were first enrolled."""
     return [name for (name,) in connection.execute("SELECT id FROM identity ORDER BY number")]
+
+
+def search(connection: Connection, prefix: str, after: str, limit: int, collation: str) -> list[str]:
+    """Return the first ids in the order of characters that begin with a prefix and come after another id.
+
+    ``collation`` is what makes the store compare characters by their codes.
+    """
+    statement, bound = f"SELECT id FROM identity WHERE id{collation} >= ? AND id{collation} > ?", [prefix, after]
+    end = _successor(prefix)
+    if end:
+        statement, bound = f"{statement} AND id{collation} < ?", [*bound, end]
+    return [name for (name,) in connection.execute(f"{statement} ORDER BY id{collation} LIMIT ?", (*bound, limit))]
+
+
+def _successor(prefix: str) -> str:
+    """Return the first string after all that begin with a prefix; the empty one if there is none.
+
+    Examples
+    --------
+    >>> _successor("p1"), _successor("\U0010ffff")
+    ('p2', '')
+    """
+    start = prefix.rstrip("\U0010ffff")
+    if not start:
+        return ""
+    code = ord(start[-1]) + 1
+    return start[:-1] + chr(0xE000 if 0xD800 <= code < 0xE000 else code)  # between them are no characters
+
+
+def metadata_of(connection: Connection, number: int) -> dict[str, Value]:
+    """Return the metadata of an identity by name; a long value is the hash that stands for it."""
+    rows = connection.execute("SELECT name, value FROM metadata WHERE number = ?", (number,))
+    return {name: value if value.startswith("sha256:") else json.loads(value) for name, value in sorted(rows)}
 
 
 def put_metadata(connection: Connection, values: dict[int, dict[str, Value]]) -> None:

@@ -1,7 +1,7 @@
 """The tables of a gallery, which are the same in every store.
 
 ========  ============================================================================================================
-setting   parameters of the gallery by name, and counters, as JSON
+setting   parameters of the gallery by name, counters, and enrolments that were asked for under a name, as JSON
 model     the bytes of the model that scores, and its fingerprint
 identity  identities by number, which is never given twice; the key of their hashes in the audit
 metadata  values by identity and name, in a form whose texts are equal if the values are

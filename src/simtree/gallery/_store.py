@@ -19,6 +19,10 @@ from simtree.gallery._errors import DamagedContentError, GalleryError, damaged
 from simtree.io._fields import ModelFileError
 
 
+#: What the names of settings begin with that are about enrolments under a name.
+REQUEST = "request "
+
+
 class Rows(Protocol):
     """What a statement returns."""
 
@@ -190,8 +194,9 @@ def get_setting(connection: Connection, name: str) -> Any:
 
 
 def get_settings(connection: Connection) -> dict[str, Any]:
-    """Return all settings by name."""
-    return {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM setting")}
+    """Return all settings by name, without the enrolments that were asked for under a name."""
+    rows = connection.execute("SELECT name, value FROM setting")
+    return {name: json.loads(value) for name, value in rows if not name.startswith(REQUEST)}
 
 
 def put_setting(connection: Connection, name: str, value: Any) -> None:

@@ -135,6 +135,15 @@ class Strangers:
         reached = np.searchsorted(-self.scores, -scores, side="right")
         return np.asarray(cumulated[reached] * self.growth(size) * n_searched / max(1, size.n_identities))
 
+    def expected_fpir(self, threshold: float, size: Size) -> float:
+        """Return the share of strangers who are expected to have a candidate of at least some score.
+
+        It is the mean over all samples of n strangers: a threshold just above the highest of their maxima is exceeded by the
+        next stranger with a probability of 1 / (n + 1).
+        """
+        n_above = np.count_nonzero(self.maxima >= threshold)
+        return float(min(1.0, self.growth(size) * (n_above + 1) / (len(self.maxima) + 1)))
+
     def promise(self, max_fpir: float, size: Size) -> str:
         """Return what holds for the threshold, in words."""
         growth = self.growth(size)
