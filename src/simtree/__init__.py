@@ -101,6 +101,7 @@ _PUBLIC = (
     "plots",
     "report",
     "representation",
+    "service",
     "splitters",
     "trees",
 )

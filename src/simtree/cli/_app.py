@@ -15,8 +15,10 @@ from simtree.cli import _fit as fit
 from simtree.cli import _gallery as gallery
 from simtree.cli import _identify as identify
 from simtree.cli import _report as report
+from simtree.cli import _keys as keys
 from simtree.cli import _reproduce as reproduce
 from simtree.cli import _score as score
+from simtree.cli import _serve as serve
 from simtree.cli import _show as show
 from simtree.cli import _split as split
 
@@ -39,6 +41,8 @@ app.command("verify")(identify.verify)
 app.command("remove")(enroll.remove)
 app.command("cluster")(cluster.cluster_table)
 gallery.app.command("cluster")(cluster.cluster_gallery)
+app.command("serve")(serve.serve)
+app.add_typer(keys.app, name="keys")
 app.add_typer(reproduce.app, name="reproduce")
 
 

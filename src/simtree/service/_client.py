@@ -1,0 +1,128 @@
+"""A client of the service, in one screen."""
+
+from __future__ import annotations
+
+import time
+import urllib.parse
+import uuid
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+class ServiceError(Exception):
+    """Error raised if a service refuses a request; it has the ``status`` and the number of the ``request``."""
+
+    def __init__(self, status: int, detail: str, request: str = "") -> None:
+        super().__init__(f"{detail} (status {status})")
+        self.status, self.request = status, request
+
+
+class Client:
+    """A client of ``simtree serve``; answers are dicts, as the OpenAPI document of the service describes them.
+
+    What is refused because of too many requests, or because the service is starting, is asked for again, and so is what was
+    lost on the way: an enrolment has a name of its own, and is done once.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service.
+    key : str, optional
+        Key, ``id.secret``.
+    n_retries : int, default=3
+        How often a request is repeated.
+    **options : dict
+        Options of `httpx.Client`, such as ``timeout`` or ``verify``.
+
+    Examples
+    --------
+    >>> from simtree.service import Client
+    >>> with Client("http://127.0.0.1:8000", "5d1f0c2a.secret") as client:
+    ...     client.url
+    'http://127.0.0.1:8000'
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, n_retries: int = 3, **options: Any) -> None:
+        import httpx
+
+        self.url, self.n_retries, self._lost = url, n_retries, httpx.TransportError
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.Client(base_url=url, headers=headers, **{"timeout": 30.0, **options})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def gallery(self) -> dict[str, Any]:
+        """Return what is served, and what the key allows."""
+        return self._ask("GET", "/v1/gallery")
+
+    def verify(self, id: str, sample: ArrayLike) -> dict[str, Any]:
+        """Return the decision whether a sample is of an identity."""
+        answer = self._ask("POST", "/v1/verify", json={"claims": [{"id": id, "sample": _numbers(sample)}]})
+        return {**answer, **answer.pop("results")[0]}
+
+    def identify(self, samples: ArrayLike, **options: Any) -> dict[str, Any]:
+        """Return the candidates of samples; options are ``k``, ``max_fpir`` and ``where``."""
+        return self._ask("POST", "/v1/identify", json={"samples": _numbers(samples), **options})
+
+    def explain(self, id: str, sample: ArrayLike) -> dict[str, Any]:
+        """Return what each feature contributes to the score of a sample with an identity."""
+        return self._ask("POST", "/v1/explain", json={"id": id, "sample": _numbers(sample)})
+
+    def enroll(self, id: str, samples: ArrayLike, *, request: str | None = None, **options: Any) -> dict[str, Any]:
+        """Enrol samples of an identity; options are ``metadata``, ``time`` and ``on_duplicate``."""
+        headers = {"Idempotency-Key": request or str(uuid.uuid4())}
+        return self._ask("POST", f"{_path(id)}/samples", json={"samples": _numbers(samples), **options}, headers=headers)
+
+    def subjects(self, **options: Any) -> dict[str, Any]:
+        """Return ids; options are ``prefix``, ``after`` and ``limit``."""
+        return self._ask("GET", "/v1/subjects", params=options)
+
+    def subject(self, id: str) -> dict[str, Any]:
+        """Return what is enrolled of an identity."""
+        return self._ask("GET", _path(id))
+
+    def remove(self, id: str) -> dict[str, Any]:
+        """Remove an identity."""
+        return self._ask("DELETE", _path(id))
+
+    def audit(self, **options: Any) -> dict[str, Any]:
+        """Return calls, the newest first; options are ``limit`` and ``before``."""
+        return self._ask("GET", "/v1/audit", params=options)
+
+    def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+        for n_left in reversed(range(self.n_retries + 1)):
+            try:
+                answer = self._http.request(method, path, **content)
+            except self._lost:
+                # Whether a removal was done is not known, and the second one would say that nobody is there.
+                if not n_left or method == "DELETE":
+                    raise
+                time.sleep(0.2)
+                continue
+            if answer.is_success:
+                return dict(answer.json())
+            if answer.status_code not in (429, 503) or not n_left:
+                break
+            time.sleep(float(answer.headers.get("retry-after", 1)))
+        is_ours = answer.headers.get("content-type", "").startswith("application/json")
+        said = answer.json() if is_ours else {}
+        raise ServiceError(answer.status_code, said.get("detail", answer.reason_phrase), said.get("request", ""))
+
+
+def _numbers(samples: ArrayLike) -> Any:
+    return np.asarray(samples, dtype=np.float64).tolist()
+
+
+def _path(id: str) -> str:
+    return f"/v1/subjects/{urllib.parse.quote(id, safe='')}"
