@@ -11,9 +11,10 @@ from importlib import resources
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
 
 from simtree import __version__
 from simtree.service import _routes as routes
@@ -96,7 +97,7 @@ def create_app(
         lifespan=lifespan,
     )
     routes.add_routes(app, served, limits, calls, metrics)
-    _add_open_routes(app, served, metrics)
+    _add_open_routes(app, served, metrics, keys)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     for kind in (RefusedError, ValueError, TypeError, OverflowError, OSError):
@@ -113,12 +114,12 @@ def create_app(
     )
 
 
-def _add_open_routes(app: FastAPI, served: Served, metrics: Metrics) -> None:
+def _add_open_routes(app: FastAPI, served: Served, metrics: Metrics, keys: KeyRing) -> None:
     """Add the page, and what tells whether the service lives and is ready."""
 
-    @app.get("/livez", summary="Whether the process lives")
+    @app.get("/livez", summary="Whether the process lives, and whether a key is asked for")
     async def live() -> Any:
-        return JSONResponse({"live": True})
+        return JSONResponse({"live": True, "needs_key": keys.is_needed})
 
     @app.get("/readyz", summary="Whether questions are answered", responses={503: routes.PROBLEMS[503]})
     async def ready() -> Any:

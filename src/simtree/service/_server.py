@@ -88,8 +88,8 @@ class Settings:
         missing = [name for name, is_given in needed.items() if not is_given]
         if missing:
             raise ValueError(
-                f"--host {self.host} can be reached by others, and there is no {' and no '.join(missing)}; give that, listen on "
-                "127.0.0.1, or give --insecure if something else protects the service."
+                f"--host {self.host} can be reached by others, and there is no {' and no '.join(missing)}; give that, listen "
+                "on 127.0.0.1, or give --insecure if something else protects the service."
             )
 
 

@@ -24,7 +24,7 @@ function say(sentence, isBad = false) {
   $("status").classList.toggle("bad", isBad);
 }
 
-const digits = (value, n = 3) => (value === null ? "–" : Number(value).toPrecision(n).replace(/\.?0+(?=e|$)/, (zeros, at, whole) => (whole.includes(".") ? "" : zeros)));
+const digits = (value, n = 3) => (value === null ? "–" : String(Number(Number(value).toPrecision(n))));
 const count = (n, one, several) => `${n.toLocaleString("en")} ${n === 1 ? one : several}`;
 const decided = (decision) => make("span", decision, { class: `decision ${decision}` });
 
@@ -324,4 +324,4 @@ fileInto($("file"), $("samples"));
 fileInto($("enrol-file"), $("enrol-samples"));
 $("logout").addEventListener("click", () => (logout(), say("Logged out.")));
 // A service on this machine may ask for no key.
-ask("GET", "v1/gallery").then((found) => ((gallery = found), show()), () => $("key").focus());
+fetch("livez").then((answer) => answer.json()).then(({ needs_key: needed }) => (needed ? $("key").focus() : refresh()), () => say("The service does not answer.", true));

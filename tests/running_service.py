@@ -1,0 +1,86 @@
+"""A real service on a free port of this machine, and a gallery for it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+
+import httpx
+import numpy as np
+
+from simtree import Gallery, SimilarityForest
+from simtree.service import Client
+
+N_FEATURES = 4
+SCOPES = ("verify", "identify", "enrol", "metrics", "admin")
+
+
+def people(n, n_samples, seed):
+    """Return samples of people, and whose they are."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n), n_samples)
+    return 3.0 * rng.normal(size=(n, N_FEATURES))[y] + 0.02 * rng.normal(size=(len(y), N_FEATURES)), y
+
+
+def make_model():
+    """Return a forest that can explain its scores."""
+    return SimilarityForest(n_estimators=12, max_depth=6, n_pairs=4000, random_state=0).fit(*people(80, 4, 0))
+
+
+def make_gallery(path, model, n=20, *, is_calibrated=True):
+    """Make a gallery of p00, p01, ... with two samples each; a third one of everybody is returned."""
+    X, y = people(n, 3, 1)
+    enrolled = np.arange(len(y)) % 3 < 2
+    with Gallery.create(path, model) as gallery:
+        names = np.array([f"p{k:02d}" for k in y])
+        gallery.enroll(names[enrolled], X[enrolled], metadata={"site": np.where(y[enrolled] < n // 2, "A", "B")})
+        if is_calibrated:
+            strangers, who = people(60, 1, 2)
+            gallery.calibrate(strangers, [f"stranger {k}" for k in who], max_fpir=0.05)
+    return X[~enrolled]
+
+
+class Service:
+    """The process of a service."""
+
+    def __init__(self, gallery, *options):
+        command = [sys.executable, "-m", "simtree", "serve", str(gallery), "--port", "0", *map(str, options)]
+        self.log = gallery.with_name("service.log")
+        with self.log.open("w") as stream:
+            self.process = subprocess.Popen(command, stderr=stream, stdout=subprocess.DEVNULL)
+        try:
+            self.url = self._wait(self._address)
+            self._wait(self._is_ready)
+        except BaseException:
+            self.process.kill()
+            raise
+
+    def _wait(self, condition, seconds=120.0):
+        end = time.monotonic() + seconds
+        while True:
+            found = condition()
+            if found:
+                return found
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.05)
+
+    def _address(self):
+        found = re.search(r"Serving \S+ on (http\S+)\n", self.log.read_text())
+        return found and found[1]
+
+    def _is_ready(self):
+        try:
+            return httpx.get(f"{self.url}/readyz", verify=False).is_success
+        except httpx.TransportError:
+            return False
+
+    def client(self, key=None, **options):
+        return Client(self.url, key, **{"n_retries": 0, **options})
+
+    def close(self):
+        """End the service as systems do; return its exit code."""
+        self.process.terminate()
+        return self.process.wait(timeout=60)
