@@ -207,7 +207,7 @@ async function identify() {
   const rate = answer.expected_fpir === null ? "" : ` Expected share of strangers with a candidate: ${digits(100 * answer.expected_fpir)} %.`;
   const threshold = answer.threshold === null ? "" : `Threshold ${digits(answer.threshold, 4)}. `;
   $("found").replaceChildren(
-    make("p", `${threshold}${answer.promise}${rate} Searched: ${count(answer.n_searched, "identity", "identities")}.`, { id: "promise" }),
+    make("p", `${threshold}${answer.promise.replace(/\.$/, "")}.${rate} Searched: ${count(answer.n_searched, "identity", "identities")}.`, { id: "promise" }),
     ...parts,
   );
   say(`Searched for ${count(samples.length, "sample", "samples")}.`);
@@ -248,7 +248,8 @@ async function list() {
     return [id, cell];
   });
   const more = answer.next === null ? [] : [make("p", "There are more; type how they begin.", { class: "faint" })];
-  $("people").replaceChildren(table("Enrolled identities", [["id"], ["what to do"]], rows), ...more, make("p", [], { id: "about", role: "status" }));
+  const listed = rows.length ? table("Enrolled identities", [["id"], ["what to do"]], rows) : make("p", "Nobody.");
+  $("people").replaceChildren(listed, ...more, make("p", [], { id: "about", role: "status" }));
   say(`Listed: ${count(answer.ids.length, "identity", "identities")}.`);
 }
 
