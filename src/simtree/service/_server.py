@@ -162,10 +162,22 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a socket that listens.
+
+    It names its protocol: asyncio sends small packets at once only for sockets that do, and otherwise an answer waits some 40
+    milliseconds for the client to confirm its first packet.
+    """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=MAX_CONNECTIONS)
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, socket.IPPROTO_TCP)
+        try:
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(MAX_CONNECTIONS)
+        except BaseException:
+            listener.close()
+            raise
     except OSError as error:
         raise OSError(f"--host {host} --port {port} cannot be listened on ({error.strerror}); choose others.") from error
     listener.setblocking(False)
