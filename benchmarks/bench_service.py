@@ -129,11 +129,8 @@ def requests_of(action: str, X: np.ndarray) -> Callable[[int], tuple[str, bytes,
         if action == "identify":
             body = {"samples": [sample], "k": 10}
             return "/v1/identify", json.dumps(body).encode(), lambda answer: answer["results"][0]["candidates"][0]["id"] == name
-        return (
-            f"/v1/subjects/new-{k}/samples",
-            json.dumps({"samples": [sample]}).encode(),
-            lambda answer: answer["n_samples"] == 1,
-        )
+        body = {"samples": [np.random.default_rng([2, k]).normal(size=len(sample)).tolist()]}
+        return f"/v1/subjects/new-{k}/samples", json.dumps(body).encode(), lambda answer: answer["n_samples"] == 1
 
     return make
 

@@ -157,6 +157,14 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
             "!simtree cluster people.simtree people.test.csv --max-fpr 0.000001",
         ],
     ),
+    "keys": (
+        "A key is printed once; its file holds only a hash ([the service](service.md)).",
+        ["!simtree keys list --keys keys.json"],
+    ),
+    "serve": (
+        "[The service](service.md) has its routes, its page and how to ask.",
+        ["!simtree serve people.gallery --host 0.0.0.0"],
+    ),
     "explain": ("", ["simtree explain people.simtree people.test.csv 0 8"]),
     "show": ("", ["simtree show people.simtree", "simtree show tree.simtree --rules 2"]),
     "reproduce": (

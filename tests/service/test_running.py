@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -94,6 +95,20 @@ def test_neither_secrets_nor_people_are_logged(running, client):
         assert all(token.split(".")[1].encode() not in file.read_bytes() for file in running.folder.iterdir() if file.is_file())
     assert "p07" not in log
     assert "nobody-of-this-name" not in log
+
+
+def test_the_curl_lines_of_the_page_work(running):
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("curl ")]
+    assert len(lines) == 10
+    environment = {**os.environ, "URL": running.url, "KEY": running.tokens["admin"]}
+    script = "\n".join(line.replace("curl ", "curl --fail-with-body ", 1) + " && echo" for line in lines)
+    done = subprocess.run(["sh", "-e", "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"decision":"accepted"' in done.stdout
+    assert '"decision":"removed"' in done.stdout
 
 
 def certificate(folder):

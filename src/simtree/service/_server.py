@@ -9,6 +9,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,40 +126,42 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     logging.getLogger("simtree.service").setLevel(logging.INFO if settings.verbose else logging.WARNING)
     # A duplicate is part of the answer; the warning about it names people, who do not belong into logs.
     warnings.filterwarnings("ignore", category=UserWarning, module="simtree.service")
-    listener = _listen(settings.host, settings.port)
-    served = Served(settings.gallery, settings.n_jobs)
-    try:
-        calls = CallLog(settings.audit or settings.gallery.with_name(settings.gallery.name + ".calls"))
-    except CallLogError as error:
-        raise ValueError(str(error)) from error
-    app = create_app(
-        served,
-        keys=keys,
-        limits=settings.limits,
-        calls=calls,
-        is_local=is_loopback(settings.host),
-        has_tls=settings.has_tls,
-        n_threads=settings.n_threads or (os.cpu_count() or 1),
-    )
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,  # it would have the ids in paths
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-        limit_concurrency=MAX_CONNECTIONS,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.private_key,
-    )
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    host, port = listener.getsockname()[:2]
-    announce(f"{'https' if settings.has_tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}")
-    uvicorn.Server(config).run(sockets=[listener])
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(settings.host, settings.port))
+        served = Served(settings.gallery, settings.n_jobs)
+        stack.callback(served.close)
+        try:
+            calls = CallLog(settings.audit or settings.gallery.with_name(settings.gallery.name + ".calls"))
+        except CallLogError as error:
+            raise ValueError(str(error)) from error
+        app = create_app(
+            served,
+            keys=keys,
+            limits=settings.limits,
+            calls=calls,
+            is_local=is_loopback(settings.host),
+            has_tls=settings.has_tls,
+            n_threads=settings.n_threads or (os.cpu_count() or 1),
+        )
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,  # it would have the ids in paths
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.private_key,
+        )
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        host, port = listener.getsockname()[:2]
+        announce(f"{'https' if settings.has_tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}")
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
