@@ -37,7 +37,7 @@ def make_gallery(path, model, n=20, *, is_calibrated=True):
         names = np.array([f"p{k:02d}" for k in y])
         gallery.enroll(names[enrolled], X[enrolled], metadata={"site": np.where(y[enrolled] < n // 2, "A", "B")})
         if is_calibrated:
-            strangers, who = people(60, 1, 2)
+            strangers, who = people(120, 1, 2)
             gallery.calibrate(strangers, [f"stranger {k}" for k in who], max_fpir=0.05)
     return X[~enrolled]
 

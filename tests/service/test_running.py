@@ -42,14 +42,14 @@ def test_the_client_asks_for_everything(client, running):
     assert found["results"][0]["candidates"][0]["id"] == "p05"
     assert found["results"][0]["decision"] == "candidate"
     assert client.explain("p05", query)["contributions"]
-    first, again = (client.enroll("client/ann", [query + 40.0], request="r", metadata={"site": "C"}) for _ in range(2))
+    first, again = (client.enroll("client/../ann.", [query + 40.0], request="r", metadata={"site": "C"}) for _ in range(2))
     assert (first["is_repeated"], again["is_repeated"]) == (False, True)
-    assert client.subjects(prefix="client/")["ids"] == ["client/ann"]
-    assert client.subject("client/ann")["metadata"] == {"site": "C"}
-    assert client.remove("client/ann")["n_samples"] == 1
+    assert client.subjects(prefix="client/")["ids"] == ["client/../ann."]
+    assert client.subject("client/../ann.")["metadata"] == {"site": "C"}
+    assert client.remove("client/../ann.")["n_samples"] == 1
     assert client.audit(limit=1)["calls"][0]["action"] == "remove"
     with pytest.raises(ServiceError, match=r"the id is not enrolled. \(status 404\)") as caught:
-        client.subject("client/ann")
+        client.subject("client/../ann.")
     assert caught.value.status == 404
     assert len(caught.value.request) == 32
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from simtree.cli._common import Jobs, friendly_errors, say
-from simtree.cli._galleries import GalleryFile
-from simtree.cli._tables import check_there
+from simtree.cli._galleries import GalleryAddress, check_gallery
+from simtree.gallery._address import parse_address
 
 
 def serve(
-    gallery: GalleryFile,
+    gallery: GalleryAddress,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
     keys: Annotated[
@@ -28,7 +28,8 @@ def serve(
         bool, typer.Option("--insecure", help="Listen on other addresses than loopback without keys or without TLS.")
     ] = False,
     audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="FILE", help="File of the audit; by default GALLERY.calls.")
+        Path | None,
+        typer.Option("--audit", metavar="FILE", help="File of the audit; by default GALLERY.calls if that is a file."),
     ] = None,
     max_body: Annotated[int, typer.Option("--max-body", metavar="BYTES", min=1, help="Size of a request.")] = 1 << 20,
     max_batch: Annotated[int, typer.Option("--max-batch", metavar="N", min=1, help="Samples per request.")] = 100,
@@ -58,7 +59,7 @@ def serve(
             from simtree.service._server import serve as run
         except ImportError as error:
             raise ImportError(f'simtree serve needs {error.name}; install it with: pip install "simtree[service]"') from error
-        check_there(gallery)
+        check_gallery(gallery)
         limits = Limits(max_body, max_batch, max_candidates, rate, burst, max_in_flight)
         settings = Settings(
             gallery,
@@ -74,6 +75,10 @@ def serve(
             n_jobs=n_jobs,
             verbose=verbose,
         )
-        if keys is None:
-            say("No --keys: everybody who can reach this service may search, enrol and remove.")
-        run(settings, lambda address: say(f"Serving {gallery} on {address}"))
+
+        def announce(address: str) -> None:
+            say(f"Serving {parse_address(gallery)} on {address}")
+            if keys is None:
+                say("No --keys: everybody who can reach this service may search, enrol and remove.")
+
+        run(settings, announce)

@@ -19,7 +19,6 @@ from simtree.gallery._session import Session
 from simtree.pairs._coordinates import SamplePairs
 from simtree.trees import Explanation
 
-
 # How a store is told to compare characters by their codes, whatever language it is set up for.
 COLLATIONS = {"sqlite": "", "postgresql": ' COLLATE "C"'}
 

@@ -1,7 +1,8 @@
 """Enrolments that were asked for under a name, so that one that is repeated, such as after a lost answer, is done once.
 
-What is kept of an enrolment, as a setting, is a hash of its name, what it did, and a hash of what was enrolled under the keys of
-its identities. These keys are deleted with the identities: from then on the hash tells nobody anything, and the name stays taken.
+What is kept of an enrolment, as a setting, is a hash of its name, what it did, and a hash of what was enrolled under the keys
+of its identities. These keys are deleted with the identities: from then on the hash tells nobody anything, and the name stays
+taken.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Protocol
 from simtree.gallery._errors import DamagedContentError, GalleryError, damaged
 from simtree.io._fields import ModelFileError
 
-
 #: What the names of settings begin with that are about enrolments under a name.
 REQUEST = "request "
 

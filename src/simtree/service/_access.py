@@ -35,7 +35,7 @@ ROUTES = (
     Route("GET", "/metrics", "metrics", "metrics"),
 )
 #: Paths that anybody may get: they tell nothing of the gallery.
-OPEN = frozenset({"/", "/style.css", "/page.css", "/page.js", "/livez", "/readyz", "/openapi.json"})
+OPEN = frozenset({"/", "/style.css", "/page.css", "/page.js", "/icon.svg", "/livez", "/readyz", "/openapi.json"})
 
 
 @dataclass

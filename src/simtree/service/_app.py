@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import resources
+from importlib import metadata, resources
 from typing import Any
 
 import anyio.to_thread
@@ -16,7 +16,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from simtree import __version__
 from simtree.service import _routes as routes
 from simtree.service._access import Call
 from simtree.service._calls import CallLog
@@ -36,6 +35,7 @@ FILES = {
     "/": ("simtree.service", "_page/index.html", "text/html; charset=utf-8"),
     "/page.js": ("simtree.service", "_page/page.js", "text/javascript; charset=utf-8"),
     "/page.css": ("simtree.service", "_page/page.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("simtree.service", "_page/icon.svg", "image/svg+xml"),
     "/style.css": ("simtree.report", "style.css", "text/css; charset=utf-8"),
 }
 
@@ -89,7 +89,7 @@ def create_app(
 
     app = FastAPI(
         title="simtree",
-        version=__version__,
+        version=metadata.version("simtree"),
         description=DESCRIPTION,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
@@ -123,9 +123,9 @@ def _add_open_routes(app: FastAPI, served: Served, metrics: Metrics, keys: KeyRi
 
     @app.get("/readyz", summary="Whether questions are answered", responses={503: routes.PROBLEMS[503]})
     async def ready() -> Any:
-        # Not in the pool of threads, where it would wait for searches.
         metrics.ready.set(0)
-        served.check()
+        # In a thread, because it may wait for the gallery, but not in the pool, where it would wait for searches.
+        await asyncio.to_thread(served.check)
         metrics.ready.set(1)
         return JSONResponse({"ready": True})
 

@@ -63,41 +63,95 @@ class Client:
         self._http.close()
 
     def gallery(self) -> dict[str, Any]:
-        """Return what is served, and what the key allows."""
+        """Return what is served, and what the key allows.
+
+        Returns
+        -------
+        dict
+            Features, limits, calibration and scopes.
+        """
         return self._ask("GET", "/v1/gallery")
 
     def verify(self, id: str, sample: ArrayLike) -> dict[str, Any]:
-        """Return the decision whether a sample is of an identity."""
+        """Return the decision whether a sample is of an identity.
+
+        Returns
+        -------
+        dict
+            Score, threshold and decision.
+        """
         answer = self._ask("POST", "/v1/verify", json={"claims": [{"id": id, "sample": _numbers(sample)}]})
         return {**answer, **answer.pop("results")[0]}
 
     def identify(self, samples: ArrayLike, **options: Any) -> dict[str, Any]:
-        """Return the candidates of samples; options are ``k``, ``max_fpir`` and ``where``."""
+        """Return the candidates of samples; options are ``k``, ``max_fpir`` and ``where``.
+
+        Returns
+        -------
+        dict
+            Candidates of each sample, and the threshold.
+        """
         return self._ask("POST", "/v1/identify", json={"samples": _numbers(samples), **options})
 
     def explain(self, id: str, sample: ArrayLike) -> dict[str, Any]:
-        """Return what each feature contributes to the score of a sample with an identity."""
+        """Return what each feature contributes to the score of a sample with an identity.
+
+        Returns
+        -------
+        dict
+            Contributions of features.
+        """
         return self._ask("POST", "/v1/explain", json={"id": id, "sample": _numbers(sample)})
 
     def enroll(self, id: str, samples: ArrayLike, *, request: str | None = None, **options: Any) -> dict[str, Any]:
-        """Enrol samples of an identity; options are ``metadata``, ``time`` and ``on_duplicate``."""
+        """Enrol samples of an identity; options are ``metadata``, ``time`` and ``on_duplicate``.
+
+        Returns
+        -------
+        dict
+            What was done.
+        """
         headers = {"Idempotency-Key": request or str(uuid.uuid4())}
         return self._ask("POST", f"{_path(id)}/samples", json={"samples": _numbers(samples), **options}, headers=headers)
 
     def subjects(self, **options: Any) -> dict[str, Any]:
-        """Return ids; options are ``prefix``, ``after`` and ``limit``."""
+        """Return ids; options are ``prefix``, ``after`` and ``limit``.
+
+        Returns
+        -------
+        dict
+            Ids, and where to go on.
+        """
         return self._ask("GET", "/v1/subjects", params=options)
 
     def subject(self, id: str) -> dict[str, Any]:
-        """Return what is enrolled of an identity."""
+        """Return what is enrolled of an identity.
+
+        Returns
+        -------
+        dict
+            Number of samples, times and metadata.
+        """
         return self._ask("GET", _path(id))
 
     def remove(self, id: str) -> dict[str, Any]:
-        """Remove an identity."""
+        """Remove an identity.
+
+        Returns
+        -------
+        dict
+            What was done.
+        """
         return self._ask("DELETE", _path(id))
 
     def audit(self, **options: Any) -> dict[str, Any]:
-        """Return calls, the newest first; options are ``limit`` and ``before``."""
+        """Return calls, the newest first; options are ``limit`` and ``before``.
+
+        Returns
+        -------
+        dict
+            Calls, and where to go on.
+        """
         return self._ask("GET", "/v1/audit", params=options)
 
     def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
@@ -125,4 +179,5 @@ def _numbers(samples: ArrayLike) -> Any:
 
 
 def _path(id: str) -> str:
-    return f"/v1/subjects/{urllib.parse.quote(id, safe='')}"
+    # A dot may be taken for a folder.
+    return "/v1/subjects/" + urllib.parse.quote(id, safe="").replace(".", "%2E")

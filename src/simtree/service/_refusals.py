@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 from simtree.gallery import GalleryError, NotEnrolledError
 from simtree.service._calls import CallLogError
@@ -38,14 +37,14 @@ class RefusedError(Exception):
             self.headers["retry-after"] = str(max(1, math.ceil(retry_after)))
 
 
-def refusal_of(error: Exception, path: Path) -> RefusedError | None:
+def refusal_of(error: Exception, path: str) -> RefusedError | None:
     """Return how an error is answered; None if it is not expected.
 
     Parameters
     ----------
     error : Exception
         What was raised.
-    path : Path
+    path : str
         The gallery, whose place is not told.
 
     Returns
@@ -53,7 +52,7 @@ def refusal_of(error: Exception, path: Path) -> RefusedError | None:
     RefusedError or None
         The answer.
     """
-    said = str(error).replace(str(path), "the gallery")
+    said = str(error).replace(path, "the gallery")
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, NotEnrolledError):

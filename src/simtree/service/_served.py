@@ -29,17 +29,19 @@ class Served:
 
     Parameters
     ----------
-    path : Path
+    address : str or Path
         The gallery.
     n_jobs : int, default=1
         Number of parallel jobs per search; several searches run at once anyway.
     """
 
-    def __init__(self, path: Path, n_jobs: int = 1) -> None:
-        self.path, self.n_jobs = path, n_jobs
-        self._writer = Gallery.open(path)
+    def __init__(self, address: str | Path, n_jobs: int = 1) -> None:
+        self.n_jobs = n_jobs
+        self._writer = Gallery.open(address)
+        # What messages call it; never with a password.
+        self.path = str(self._writer.path)
         try:
-            self._reader = Gallery.open(path, readonly=not self._writer.to_dict()["audit_searches"])
+            self._reader = Gallery.open(address, readonly=not self._writer.to_dict()["audit_searches"])
         except BaseException:
             self._writer.close()
             raise
@@ -61,7 +63,7 @@ class Served:
             self._is_warm.set()
         except Exception as error:
             logger.error("the gallery cannot be loaded: %s", error)
-            self._problem = str(error).replace(str(self.path), "the gallery")
+            self._problem = str(error).replace(self.path, "the gallery")
 
     def _compile(self, model: Similarity) -> None:
         """Score two samples once in each way."""

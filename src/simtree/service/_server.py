@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
+from simtree.gallery._address import parse_address
 from simtree.service._app import create_app
 from simtree.service._calls import CallLog, CallLogError
 from simtree.service._keys import KeyRing
@@ -34,8 +35,8 @@ class Settings:
 
     Parameters
     ----------
-    gallery : Path
-        The gallery.
+    gallery : str or Path
+        The gallery: a file, or an address in PostgreSQL.
     host : str
         Address to listen on.
     port : int
@@ -43,7 +44,7 @@ class Settings:
     keys : Path or None
         File of keys; None for a service that asks for none.
     audit : Path or None
-        File of the audit; by default that of the gallery with ``.calls`` at its end.
+        File of the audit; by default that of the gallery with ``.calls`` at its end, if it is a file.
     certificate, private_key : Path or None
         Files of TLS.
     insecure : bool
@@ -58,7 +59,7 @@ class Settings:
         Whether to log each request.
     """
 
-    gallery: Path
+    gallery: str | Path
     host: str = "127.0.0.1"
     port: int = 8000
     keys: Path | None = None
@@ -76,6 +77,16 @@ class Settings:
         """Whether the service speaks TLS."""
         return self.certificate is not None
 
+    @property
+    def audit_file(self) -> Path:
+        """The file of the audit."""
+        address = parse_address(self.gallery)
+        if self.audit is not None:
+            return self.audit
+        if not isinstance(address, Path):
+            raise ValueError(f"{address} is not a file that an audit can stand beside; give --audit FILE.")
+        return address.with_name(address.name + ".calls")
+
     def check(self) -> None:
         """Raise if the service would be open to others without protection."""
         if (self.certificate is None) != (self.private_key is None):
@@ -83,6 +94,7 @@ class Settings:
         for file in (self.certificate, self.private_key):
             if file is not None and not file.is_file():
                 raise FileNotFoundError(f"there is no file {file}; give the certificate and the key of TLS.")
+        self.audit_file  # noqa: B018 - raises if there is none
         if is_loopback(self.host) or self.insecure:
             return
         needed = {"--keys": self.keys is not None, "--tls-cert and --tls-key": self.has_tls}
@@ -131,7 +143,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         served = Served(settings.gallery, settings.n_jobs)
         stack.callback(served.close)
         try:
-            calls = CallLog(settings.audit or settings.gallery.with_name(settings.gallery.name + ".calls"))
+            calls = CallLog(settings.audit_file)
         except CallLogError as error:
             raise ValueError(str(error)) from error
         app = create_app(
