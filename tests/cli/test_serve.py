@@ -94,6 +94,15 @@ def test_what_is_wrong_is_said_before_anything_starts(gallery, tmp_path):
         assert f"--port {port} cannot be listened on" in run("serve", gallery, "--port", port, code=1).stderr
 
 
+def test_a_gallery_in_postgresql_needs_a_file_for_its_audit(tmp_path):
+    address = "postgresql://ann:secret@127.0.0.1:1/people"
+    done = run("serve", address, code=1)
+    assert "give --audit FILE" in done.stderr
+    assert "secret" not in done.stderr
+    assert Settings(address, audit=tmp_path / "calls").audit_file == tmp_path / "calls"
+    assert Settings("people.gallery").audit_file.name == "people.gallery.calls"
+
+
 @pytest.mark.parametrize("name", ["max_body", "max_batch", "max_candidates", "burst", "max_in_flight", "rate", "body_seconds"])
 def test_limits_are_positive(name):
     with pytest.raises(ValueError, match=f"{name}=0 "):

@@ -23,11 +23,24 @@ def tree(data):
     return SimilarityTree(max_depth=3).fit(*data)
 
 
-@pytest.fixture
-def gallery(tmp_path, tree, data):
+def filled(place, tree, data):
     X, y = data
-    with Gallery.create(tmp_path / "people.gallery", tree) as made:
-        made.enroll([f"p{k:02d}" for k in y[:40]], X[:40], metadata={"site": np.where(y[:40] < 5, "A", "B")}, time=1e9)
+    made = Gallery.create(place, tree)
+    made.enroll([f"p{k:02d}" for k in y[:40]], X[:40], metadata={"site": np.where(y[:40] < 5, "A", "B")}, time=1e9)
+    return made
+
+
+@pytest.fixture
+def gallery(place, tree, data):
+    """A gallery in each kind of store."""
+    with filled(place(), tree, data) as made:
+        yield made
+
+
+@pytest.fixture
+def in_file(tmp_path, tree, data):
+    """A gallery in a file."""
+    with filled(tmp_path / "people.gallery", tree, data) as made:
         yield made
 
 
@@ -101,6 +114,25 @@ def test_ids_are_found_by_prefix_and_page(gallery):
     assert gallery.search_ids("q") == []
 
 
+def test_ids_are_in_the_order_of_their_characters_in_every_store(gallery, data):
+    names = ["a", "B", "_", "\u00e9", "a b", "ab", "A", "\u2603", "\U0001f600"]
+    gallery.enroll(names, data[0][: len(names)])
+    assert [name for name in gallery.search_ids(limit=100) if name in names] == sorted(names)
+    assert gallery.search_ids("a") == ["a", "a b", "ab"]
+
+
+def test_metadata_of_a_subject_are_what_was_given(gallery, data):
+    gallery.enroll(["new"], data[0][:1], metadata={"n": [2.5], "m": [3], "flag": [True], "text": ["2"]})
+    assert gallery.subject("new").metadata == {"flag": 1, "m": 3, "n": 2.5, "text": "2"}
+
+
+def test_a_backup_knows_what_was_done_under_a_name(gallery, place, data):
+    gallery.enroll(["new"], data[0][[100]], request="r")
+    gallery.backup(place("copy"))
+    with Gallery.open(place("copy")) as copy:
+        assert copy.enroll(["new"], data[0][[100]], request="r").is_repeated
+
+
 def test_candidates_below_the_threshold_can_be_kept(gallery, data):
     X, y = data
     assert gallery.max_fpir is None
@@ -137,30 +169,30 @@ def test_not_everything_can_be_explained(tmp_path, data):
             distances.explain("a", X[0])
 
 
-def test_a_file_that_was_moved_over_the_gallery_is_noticed(gallery, tree, tmp_path):
-    gallery.check()
+def test_a_file_that_was_moved_over_the_gallery_is_noticed(in_file, tree, tmp_path):
+    in_file.check()
     Gallery.create(tmp_path / "other", tree).close()
     (tmp_path / "people.gallery").rename(tmp_path / "before")
     with pytest.raises(GalleryError, match=r"is gone"):
-        gallery.check()
+        in_file.check()
     (tmp_path / "other").rename(tmp_path / "people.gallery")
     with pytest.raises(GalleryError, match="was replaced by another file"):
-        gallery.check()
+        in_file.check()
     (tmp_path / "before").rename(tmp_path / "people.gallery")
-    gallery.check()
+    in_file.check()
 
 
-def test_a_file_that_was_copied_over_the_gallery_is_noticed(gallery, tree, tmp_path):
-    gallery.compact()  # nothing of it is left in the log
-    gallery.check()
+def test_a_file_that_was_copied_over_the_gallery_is_noticed(in_file, tree, tmp_path):
+    in_file.compact()  # nothing of it is left in the log
+    in_file.check()
     Gallery.create(tmp_path / "other", tree).close()
     shutil.copyfile(tmp_path / "other", tmp_path / "people.gallery")
     with pytest.raises(GalleryError, match=r"replaced by another file|damaged"):
-        gallery.check()
+        in_file.check()
 
 
-def test_a_file_that_was_overwritten_is_noticed(gallery, tmp_path):
-    gallery.compact()
+def test_a_file_that_was_overwritten_is_noticed(in_file, tmp_path):
+    in_file.compact()
     (tmp_path / "people.gallery").write_bytes(b"nothing of a gallery")
     with pytest.raises(GalleryError, match=r"not a gallery|damaged"):
-        gallery.check()
+        in_file.check()

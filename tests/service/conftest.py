@@ -72,8 +72,8 @@ def started(prepared):
     """Start a service in a thread: a function that returns a client of it, and what it is made of."""
 
     @contextmanager
-    def start(folder, *, with_keys=True, is_warm=True, **limits):
-        served = Served(folder / "people.gallery")
+    def start(folder, *, gallery=None, with_keys=True, is_warm=True, **limits):
+        served = Served(gallery or folder / "people.gallery")
         if not is_warm:
             served.warm_up = lambda: None
         app = create_app(

@@ -288,5 +288,21 @@ def test_an_empty_gallery_says_so(started, folder, forest):
     assert (answer.status_code, answer.json()["detail"]) == (422, "the gallery is empty; enrol somebody first.")
 
 
+def test_a_gallery_in_postgresql_is_served_alike(started, folder, postgres_server, prepared):
+    address = postgres_server.address("served")
+    with Gallery.open(folder / "people.gallery") as gallery:
+        gallery.backup(address)
+        expected = gallery.identify(prepared.queries[:1], k=2)
+    with started(folder, gallery=address) as api:
+        answer = post(api, "/v1/identify", {"samples": prepared.queries[:1].tolist(), "k": 2}).json()
+        assert [candidate["score"] for candidate in answer["results"][0]["candidates"]] == expected.score.tolist()
+        repeated = [enrol(api, "ann", prepared.queries[:1] + 50.0, "one").json()["is_repeated"] for _ in range(2)]
+        assert repeated == [False, True]
+        assert api.http.get("/v1/subjects", params={"prefix": "a"}).json()["ids"] == ["ann"]
+        assert api.http.delete("/v1/subjects/ann").status_code == 200
+        refused = post(api, "/v1/identify", {"samples": [[1.0]]})
+        assert (refused.status_code, "postgresql" in refused.text) == (422, False)
+
+
 def test_numbers_that_json_cannot_hold():
     assert [number(value) for value in (1, math.inf, -math.inf, math.nan)] == [1.0, None, None, None]

@@ -29,7 +29,7 @@ def serve(
     ] = False,
     audit: Annotated[
         Path | None,
-        typer.Option("--audit", metavar="FILE", help="File of the audit; by default GALLERY.calls if that is a file."),
+        typer.Option("--audit", metavar="FILE", help="File of the audit; GALLERY.calls for a gallery in a file."),
     ] = None,
     max_body: Annotated[int, typer.Option("--max-body", metavar="BYTES", min=1, help="Size of a request.")] = 1 << 20,
     max_batch: Annotated[int, typer.Option("--max-batch", metavar="N", min=1, help="Samples per request.")] = 100,
