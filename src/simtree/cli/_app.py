@@ -14,8 +14,8 @@ from simtree.cli import _explain as explain
 from simtree.cli import _fit as fit
 from simtree.cli import _gallery as gallery
 from simtree.cli import _identify as identify
-from simtree.cli import _report as report
 from simtree.cli import _keys as keys
+from simtree.cli import _report as report
 from simtree.cli import _reproduce as reproduce
 from simtree.cli import _score as score
 from simtree.cli import _serve as serve
