@@ -63,7 +63,8 @@ have plenty. "Oblique": the coordinates are |w·(x - x')| and w·(x + x') for 40
 principal components, coordinates |x - x'| and x + x'. All costs are included; LightGBM needs the coordinates as a matrix, or
 in blocks (`lightgbm.Sequence`); "quantised" is its `use_quantized_grad`. CPU time of one thread is compared, because threads
 that wait for each other take time wherever something else is running. The time of 100 rounds is that of the first round, with
-binning and all else that comes before it, and 99 times the mean of the further rounds that are measured.
+binning and all else that comes before it, and 99 times the mean of the further rounds that are measured. The float64
+matrix is converted from a float32 one, and both exist at LightGBM's peak of memory; with float32 there is only one.
 """,
     "scaling": """
 A forest of a few trees on MNIST, with two threads. Against samples and features, each tree has the smallest number of pairs of
