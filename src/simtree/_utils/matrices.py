@@ -128,7 +128,7 @@ def check_magnitude(
     if -limit <= low and high <= limit:
         return
     value = low if -low > high else high
-    column = int(np.argwhere(samples == value)[0, -1])
+    column = int(np.argmax(np.maximum(-samples.min(axis=0), samples.max(axis=0))))
     which = f"{column}" if names is None else repr(str(names[column]))
     raise ValueError(
         f"{name} has the value {value:g} in column {which}, but {needed_by} take values from {-limit:.3g} to {limit:.3g}; "

@@ -304,9 +304,7 @@ def score_different(
     scored : iterator
         Blocks of pairs, with -inf as the score of pairs that are not compared.
     """
-    scored: Iterator[tuple[DifferentBlock, FloatArray]] = (
-        (block, _scores_of(block, score)) for block in source.iter_different(units, BLOCK_SIZE)
-    )
+    scored = _score_blocks(score, source, source.iter_different(units, BLOCK_SIZE))
     if source.members() is not None and source.n_pairs > MAX_KEPT_SCORES:
         drawn = source.sample(2 * N_PILOT, np.random.default_rng(random_state))
         return check_finite(score(drawn.first[~drawn.same], drawn.second[~drawn.same])), scored
@@ -314,12 +312,20 @@ def score_different(
     return np.concatenate([scores[block.compared] for block, scores in known]), iter(known)
 
 
-def _scores_of(block: DifferentBlock, score: Score) -> FloatArray:
-    """Return the scores of the pairs of a block, with -inf for pairs that are not compared."""
-    scores = check_finite(score(block.first, block.second))
-    if block.compared is not ...:
-        scores[~block.compared] = -np.inf
-    return scores
+def _score_blocks(
+    score: Score, source: PairSource, blocks: Iterator[DifferentBlock]
+) -> Iterator[tuple[DifferentBlock, FloatArray]]:
+    """Yield blocks of pairs with their scores, -inf for pairs that are not compared.
+
+    A scoring function with a method ``over`` scores several blocks at a time, on a cluster.
+    """
+    over = getattr(score, "over", None)
+    scored = ((block, score(block.first, block.second)) for block in blocks) if over is None else over(source, blocks)
+    for block, scores in scored:
+        check_finite(scores)
+        if block.compared is not ...:
+            scores[~block.compared] = -np.inf
+        yield block, scores
 
 
 def check_finite(scores: FloatArray) -> FloatArray:

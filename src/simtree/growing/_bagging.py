@@ -7,20 +7,24 @@ if neither of its units is in the bag. Leaving out pairs alone would not be enou
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree.growing._grower import GrowthParams
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import SampleStore
 from simtree.trees._rank_tree import RankTree
 
 # Maximum number of attempts to draw a bag that has both same and different pairs.
 MAX_DRAWS = 50
+# Rows hashed at a time, and the odd constant whose powers tell them apart.
+HASHED_ROWS, HASH_BASE = 1 << 12, 0xD1B54A32D192ED03
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,18 @@ class TreeTask:
     number: int
 
     def grow(self, samples: NDArray[Any], source: PairSource, hard: IndexPairs | None = None) -> RankTree:
-        """Return the grown tree; if ``hard`` pairs are given, it is grown on those of them that lie in its bag.
+        """Return the grown tree, see `draw`."""
+        return self.params.grow(samples, *self.draw(source, hard))
+
+    def draw(self, source: PairSource, hard: IndexPairs | None = None) -> tuple[IndexPairs, np.random.Generator]:
+        """Return the pairs to grow the tree on, and its random generator; of ``hard`` pairs, those that lie in its bag.
 
         The bag does not depend on ``hard``, so that `in_bag` can reproduce it.
         """
         rng = tree_rng(self.entropy, self.number)
         bagged, inside = draw_bag(source, self.units, self.n_drawn, rng)
         if hard is None:
-            return self.params.grow(samples, self.params.sample(bagged, rng), rng)
+            return self.params.sample(bagged, rng), rng
         assert inside is not None
         pairs = hard.restrict(inside)
         if pairs is None:
@@ -64,13 +72,24 @@ class TreeTask:
                 "refill=True: a bag has only same or only different hard pairs; increase refill_budget or focus_fpr."
             )
         n_pairs = self.params.n_pairs
-        return self.params.grow(samples, pairs if n_pairs is None else pairs.subsample(n_pairs, rng), rng)
+        return pairs if n_pairs is None else pairs.subsample(n_pairs, rng), rng
 
     def in_bag(self, source: PairSource) -> NDArray[np.bool_]:
         """Return a mask of the samples that the tree may have seen, reproduced from its random seed."""
         _, inside = draw_bag(source, self.units, self.n_drawn, tree_rng(self.entropy, self.number))
         assert inside is not None
         return inside
+
+
+def grow_trees(
+    tasks: Sequence[TreeTask], samples: Any, source: PairSource, hard: IndexPairs | None = None, *, n_jobs: int | None
+) -> Iterator[RankTree]:
+    """Return the trees in order, as they become available: grown in threads, or near the samples of a store."""
+    if isinstance(samples, SampleStore):
+        return samples.grow(tasks, source, hard)
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    grown: Iterator[RankTree] = parallel(delayed(task.grow)(samples, source, hard) for task in tasks)
+    return grown
 
 
 def tree_rng(entropy: tuple[int, ...], number: int) -> np.random.Generator:
@@ -116,11 +135,49 @@ def fingerprint(samples: NDArray[Any], source: PairSource, units: NDArray[np.int
     Bags are reproduced from the seed, so they are those of the existing trees only if this has not changed.
     """
     digest = hashlib.blake2b(str(n_drawn).encode(), digest_size=16)
-    for array in (samples, units, *source.content()):
+    number = samples.row_hash() if isinstance(samples, SampleStore) else hash_rows(samples)
+    digest.update(f"{samples.dtype.str}{samples.shape}{number}".encode())
+    for array in (units, *source.content()):
         digest.update(b"none" if array is None else f"{array.dtype.str}{array.shape}".encode())
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def hash_rows(samples: NDArray[Any]) -> int:
+    """Return a 64-bit hash of a matrix that can be computed part by part: see `join_hashes`.
+
+    It is the sum over rows i of their hashes times a constant to the power of i, modulo 2**64.
+
+    Examples
+    --------
+    >>> samples = np.arange(6.0).reshape(3, 2)
+    >>> hash_rows(samples) == join_hashes([hash_rows(samples[:1]), hash_rows(samples[1:])], [1, 2])
+    True
+    """
+    words = np.uint64 if samples.dtype.itemsize == 8 else np.uint32
+    factors = np.random.default_rng(0).integers(0, 2**64, samples.shape[1], dtype=np.uint64, endpoint=False)
+    powers = np.cumprod(np.full(HASHED_ROWS, HASH_BASE, dtype=np.uint64))
+    found = []
+    for start in range(0, len(samples), HASHED_ROWS):
+        part = np.ascontiguousarray(samples[start : start + HASHED_ROWS]).view(words).astype(np.uint64)
+        part *= np.uint64(0x9E3779B97F4A7C15)  # spreads the high bits, which tell most numbers apart, over all of them
+        part ^= part >> np.uint64(32)
+        part += factors
+        part *= np.uint64(0xBF58476D1CE4E5B9)
+        part ^= part >> np.uint64(29)
+        part *= factors | np.uint64(1)
+        found.append(int((part.sum(axis=1) * powers[: len(part)]).sum()))
+    return join_hashes(found, [HASHED_ROWS] * len(found))
+
+
+def join_hashes(hashes: Sequence[int], lengths: Sequence[int]) -> int:
+    """Return the hash of rows from the hashes of consecutive parts of them, and the lengths of the parts."""
+    total, shift = 0, 1
+    for number, length in zip(hashes, lengths, strict=True):
+        total = (total + number * shift) % 2**64
+        shift = shift * pow(HASH_BASE, length, 2**64) % 2**64
+    return total
 
 
 def equally_out_of_bag(index: IndexPairs, stages: Sequence[Sequence[NDArray[np.bool_]]]) -> tuple[IndexPairs, int]:

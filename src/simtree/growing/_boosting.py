@@ -25,6 +25,7 @@ from simtree._utils.threads import in_threads
 from simtree.growing._grower import sample_both_kinds
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import with_rows
 from simtree.trees._binning import MIN_PARALLEL_UPDATES, ByteBins, coordinate_edges
 from simtree.trees._code_walk import CodeWalk
 from simtree.trees._rank_tree import Cells, RankTree, entries, joined_tree
@@ -163,7 +164,8 @@ class Booster:
         self.earlier: list[tuple[RankTree, NDArray[np.float64]]] = []
         first = params.sample(source, self._rng(FOR_PAIRS, 0))
         self._first = first
-        pairs = SamplePairs(samples, samples, first.first, first.second)
+        rows, local, _ = with_rows(samples, first)
+        pairs = SamplePairs(rows, rows, local.first, local.second)
         self.bins = ByteBins(params.pair_map, coordinate_edges(params.pair_map, pairs, params.max_bins))
         exhausted = params.n_pairs is None or params.n_pairs >= source.n_pairs
         fixed = source.labels is None or (exhausted and params.same_weighting == "pairs")
@@ -207,7 +209,8 @@ class Booster:
 
     def _fill_codes(self, drawn: IndexPairs, codes: NDArray[np.uint8], scores: NDArray[np.float64]) -> None:
         """Fill the codes of pairs, and add the values of all trees to their scores."""
-        pairs = SamplePairs(self.samples, self.samples, drawn.first, drawn.second)
+        rows, drawn, _ = with_rows(self.samples, drawn)
+        pairs = SamplePairs(rows, rows, drawn.first, drawn.second)
         table = CodeWalk.join([grown.walk for grown in self.trees])
 
         def fill(rows: slice) -> None:

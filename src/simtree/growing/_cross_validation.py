@@ -12,6 +12,7 @@ from simtree._utils.folds import assign_folds
 from simtree.growing._grower import GrowthParams
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import with_rows
 from simtree.trees._pruning import PruningPath, held_out_aucs, held_out_gains
 
 
@@ -68,6 +69,6 @@ def _fold_aucs(
     if seen is None or left_out is None:
         return None
     tree = params.grow(samples, params.sample(seen, rng), rng)
-    held_out = params.sample(left_out, rng)
-    gains = held_out_gains(tree, SamplePairs(samples, samples, held_out.first, held_out.second), held_out.same)
+    rows, held_out, _ = with_rows(samples, params.sample(left_out, rng))
+    gains = held_out_gains(tree, SamplePairs(rows, rows, held_out.first, held_out.second), held_out.same)
     return held_out_aucs(tree, gains, candidates)

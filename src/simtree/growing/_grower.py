@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import with_rows
 from simtree.splitters._base import Cell, Splitter
 from simtree.trees._binning import TrainingPairs
 from simtree.trees._rank_tree import RankTree, TreeBuilder
@@ -55,6 +56,7 @@ class GrowthParams:
 
     def grow(self, samples: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator, *, n_jobs: int | None = 1) -> RankTree:
         """Return the tree grown on pairs of rows of the samples; ``n_jobs`` is for growing a single tree at a time."""
+        samples, pairs, _ = with_rows(samples, pairs)
         training = TrainingPairs(samples, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned, n_jobs=n_jobs)
         return grow_tree(training, self, rng)
 

@@ -30,6 +30,7 @@ from simtree.models._templates import TemplateMixin
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_pairs, check_samples, check_training
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import SampleStore, mapped
 from simtree.trees._rank_tree import RankTree
 
 # Number of pairs scored by one thread at a time; also limits the memory that pairwise_score needs beyond its result.
@@ -58,6 +59,10 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     def _test_cost(self) -> float:
         """Return the time that `_score_pairs` takes for one test of one pair, relative to that of a forest."""
         return 1.0
+
+    def _prepared(self, samples: Any) -> Any:
+        """Return checked samples, an array or a store, as `_prepare` makes them."""
+        return mapped(samples, self._prepare)
 
     def _leaf_values(self) -> LeafValues | None:
         """Return trees and cell values whose mean over trees is the score; None if the score is not of this form."""
@@ -261,7 +266,7 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     def _roc_on(self, X: ArrayLike, y: ArrayLike, pairs: ArrayLike | None) -> Roc:
         """Return the ROC curve on labelled samples or on given pairs."""
         samples, source = check_training(self, X, y, pairs, reset=False)
-        return self._roc_of(self._prepare(samples), source)
+        return self._roc_of(self._prepared(samples), source)
 
     def _roc_of(self, prepared: NDArray[Any], source: PairSource) -> Roc:
         """Return the ROC curve on pairs of prepared samples."""
@@ -269,7 +274,9 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         return roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
 
     def _scorer(self, prepared: NDArray[Any]) -> Callable[[Any, Any], NDArray[np.float64]]:
-        """Return a function that scores pairs given as row indices of prepared samples."""
+        """Return a function that scores pairs given as row indices of prepared samples, an array or a store."""
+        if isinstance(prepared, SampleStore):
+            return prepared.scorer(self)
 
         def score(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
             pairs = SamplePairs(prepared, prepared, first, second)

@@ -365,9 +365,10 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     def _represent_known(self, samples: NDArray[Any], held_out: HeldOut) -> NDArray[Any]:
         """Return the samples transformed by a representation fitted without the held-out ones; the others, cross-fitted."""
         known = held_out.known
-        self.representation_, represented = fit_representation(self.representation, samples[known], held_out.seen)
-        if self.representation_ is None:
+        if self.representation is None:
+            self.representation_ = None
             return samples
+        self.representation_, represented = fit_representation(self.representation, samples[known], held_out.seen)
         found = np.empty((len(samples), represented.shape[1]), dtype=represented.dtype)
         found[known] = represented
         if not known.all():

@@ -170,7 +170,7 @@ class CohortNormalization(Similarity):
             self.spread_ = 0.0
             spread = float(np.median(self._statistics(self.estimator_._prepare(rows))[:, 1]))
             self.spread_ = spread if spread >= TINY else 1.0  # a constant score
-            self.threshold_ = youden_threshold(self._roc_of(self._prepare(samples), source))
+            self.threshold_ = youden_threshold(self._roc_of(self._prepared(samples), source))
         return self
 
     def _make_cohort(self, rows: Floats, identities: NDArray[np.int64], rng: np.random.Generator) -> Floats:

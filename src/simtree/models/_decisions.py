@@ -41,7 +41,7 @@ class DecisionMixin:
     threshold_report_: ThresholdReport
     held_out_check_: HeldOutCheck
     pair_score: Callable[..., NDArray[np.float64]]
-    _prepare: Callable[[NDArray[Any]], NDArray[Any]]
+    _prepared: Callable[[Any], Any]
     _scorer: Callable[[NDArray[Any]], Callable[[Any, Any], NDArray[np.float64]]]
     _template_scorer: Callable[..., TemplateScore]
 
@@ -310,7 +310,7 @@ class DecisionMixin:
             units = source.labels
         else:
             units = np.arange(len(samples)) if identities is None else encode_groups(identities, len(samples), "identities")
-        return self._prepare(samples), source, units
+        return self._prepared(samples), source, units
 
     def _check_held_out(self, prepared: NDArray[Any], source: PairSource, identities: NDArray[np.int64]) -> HeldOutCheck:
         """Return whether data look like training data, as far as the model can tell."""

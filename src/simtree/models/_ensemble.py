@@ -45,7 +45,7 @@ class Ensemble(NamedMembers, Similarity):
         y: ArrayLike,
         pairs: ArrayLike | None,
         never_pair: ArrayLike | None,
-    ) -> list[NDArray[Any]]:
+    ) -> list[Any]:
         """Fit clones of the members; return the samples as each of them prepares them. ``index`` are all pairs, if given."""
         given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
         if source.labels is not None:
@@ -53,7 +53,7 @@ class Ensemble(NamedMembers, Similarity):
         elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
             given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
         self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
-        prepared = [member._prepare(samples) for member in self.estimators_]
+        prepared = [member._prepared(samples) for member in self.estimators_]
         self._n_columns = [columns.shape[1] for columns in prepared]
         return prepared
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +21,7 @@ from simtree.growing._bagging import (
     extrapolate_scores,
     fingerprint,
     first_out_of_bag,
+    grow_trees,
     out_of_bag_values,
 )
 from simtree.io._fields import Fields
@@ -34,6 +34,7 @@ from simtree.pairs._coordinates import OBLIQUE, SamplePairs
 from simtree.pairs._directions import DISCRIMINANT, RANDOM
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import with_rows
 from simtree.representation._applied import depends_on_labels
 from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
@@ -339,15 +340,14 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
     def _grow(self, tasks: list[TreeTask], samples: NDArray[Any], source: PairSource) -> Iterator[RankTree]:
         """Yield the trees in order; with refill, the second half is grown on pairs that are hard for the first half."""
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         n_first = -(-len(tasks) // 2) if self.refill else len(tasks)
         first = []
-        for tree in parallel(delayed(task.grow)(samples, source) for task in tasks[:n_first]):
+        for tree in grow_trees(tasks[:n_first], samples, source, n_jobs=self.n_jobs):
             first.append(tree)
             yield tree
         if self.refill:
             hard = self._hard_pairs(first, samples, source, tasks[:n_first])
-            yield from parallel(delayed(task.grow)(samples, source, hard) for task in tasks[n_first:])
+            yield from grow_trees(tasks[n_first:], samples, source, hard, n_jobs=self.n_jobs)
 
     def _hard_pairs(
         self, trees: list[RankTree], samples: NDArray[Any], source: PairSource, tasks: list[TreeTask]
@@ -556,6 +556,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
         The result has shape (1, n_pairs) or (3, n_pairs). Halves have ``n_used // 2`` trees, and are zero if there are none.
         """
+        samples, index, rows_used = with_rows(samples, index)
+        bags = [inside[rows_used] for inside in bags]
         average = np.median if self.aggregation == "median_rank" else np.mean
         n_half = n_used // 2 if halves else 0
         scores = np.zeros((3 if halves else 1, len(index)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from simtree.pairs._coordinates import CoordinateSet, SamplePairs, occurring
 from simtree.pairs._directions import difference_scatter, signed
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sources import IndexPairs
+from simtree.pairs._store import mapped
 from simtree.representation._base import filled_in_blocks
 
 Matrix = NDArray[np.float64]
@@ -266,7 +268,8 @@ class GaussianSimilarity(RepresentedMixin, Similarity):
             index = source.sample(N_PAIRS, np.random.default_rng(0), shuffle=False)
             given = source.labels is None
             self._set_model(fit_two_covariance(represented, index, float(self.shrinkage), by_occurrence=given))
-            self.threshold_ = youden_threshold(self._roc_of(self._model.sample_terms(represented, self.n_jobs), source))
+            terms = mapped(represented, partial(self._model.sample_terms, n_jobs=self.n_jobs))
+            self.threshold_ = youden_threshold(self._roc_of(terms, source))
         return self
 
     def _set_model(self, model: TwoCovarianceModel) -> None:

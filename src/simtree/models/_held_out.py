@@ -25,6 +25,7 @@ from simtree.growing._bagging import draw_bag, out_of_bag_values, tree_rng
 from simtree.io._fields import Fields
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import with_rows
 from simtree.trees._rank_tree import RankTree
 
 # Quantiles of the out-of-bag scores of same pairs that a forest keeps.
@@ -164,6 +165,8 @@ def summarise_out_of_bag(
     """
     index = _same_pairs(source)
     identities = (units if source.labels is None else source.labels)[index.first]
+    samples, index, rows_used = with_rows(samples, index)
+    bags = [inside[rows_used] for inside in bags]
     scores, n_trees = np.full(len(index), np.nan), np.zeros(len(index))
     for start in range(0, len(index), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -205,6 +208,8 @@ def check_held_out(
     """
     index = _same_pairs(source)
     of_pairs = identities[index.first]
+    samples, index, rows_used = with_rows(samples, index)
+    bags = None if bags is None else [inside[rows_used] for inside in bags]
     scores, n_trees, differences = np.empty(len(index)), np.empty(len(index)), np.full(len(index), np.nan)
     rng = np.random.default_rng(0)
     for start in range(0, len(index), BLOCK):

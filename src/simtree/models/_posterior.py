@@ -17,6 +17,8 @@ from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._inputs import check_training
+from simtree.pairs._store import mapped
+from simtree.representation._applied import fitted_rows
 
 # Share of the prior in a posterior, so that no ratio is zero.
 PRIOR_SHARE = 1e-6
@@ -102,13 +104,15 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
             posteriors = self._fit_representation(samples, source)
-            if posteriors.min() < 0.0 or np.abs(posteriors.sum(axis=1) - 1.0).max() > 1e-3:
+            rows = fitted_rows(len(posteriors))
+            seen = np.asarray(posteriors) if rows is None else posteriors[rows]
+            if seen.min() < 0.0 or np.abs(seen.sum(axis=1) - 1.0).max() > 1e-3:
                 raise ValueError(
                     f"representation={self.representation!r} does not return probabilities of classes; give one that does, "
                     "such as ForestPosterior()."
                 )
-            self._set_priors(np.maximum(posteriors.mean(axis=0, dtype=np.float64), MIN_PRIOR))
-            self.threshold_ = youden_threshold(self._roc_of(self._scaled(posteriors), source))
+            self._set_priors(np.maximum(seen.mean(axis=0, dtype=np.float64), MIN_PRIOR))
+            self.threshold_ = youden_threshold(self._roc_of(mapped(posteriors, self._scaled), source))
         return self
 
     def _set_priors(self, priors: NDArray[np.float64]) -> None:

@@ -21,6 +21,7 @@ from simtree.pairs._inputs import check_pairs
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import with_rows
 from simtree.representation._applied import represented_names
 from simtree.trees._explanation import Explanation, explain
 from simtree.trees._rank_tree import RankTree
@@ -74,7 +75,8 @@ class TreeModel(RepresentedMixin, Similarity):
             else:
                 n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
                 drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
-                pairs = SamplePairs(samples, samples, drawn.first, drawn.second)
+                rows, drawn, _ = with_rows(samples, drawn)
+                pairs = SamplePairs(rows, rows, drawn.first, drawn.second)
                 found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
         return np.concatenate(found)
 

@@ -17,6 +17,7 @@ from simtree.models._base import Similarity
 from simtree.models._ensemble import Ensemble
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
+from simtree.pairs._store import SampleStore
 
 # Maximum number of pairs for computing the scales and the threshold.
 SCALE_PAIRS = 200_000
@@ -113,7 +114,8 @@ class VotingSimilarity(Ensemble):
                 spreads.append(_spread(scores))
             # A member with a constant score has no influence, whatever its scale.
             self.scales_ = np.array([spread if spread >= TINY else 1.0 for spread in spreads])
-            self.threshold_ = youden_threshold(self._roc_of(np.hstack(prepared), index))
+            joined = self._prepared(samples) if isinstance(samples, SampleStore) else np.hstack(prepared)
+            self.threshold_ = youden_threshold(self._roc_of(joined, index))
         return self
 
     def _check_parameters(self) -> None:

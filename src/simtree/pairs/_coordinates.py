@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from simtree._kernels import coordinates as kernels
 from simtree._kernels.samples import fill_products
 from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_squares, check_unmasked
+from simtree.pairs._store import mapped
 
 
 class _PairArrays(NamedTuple):
@@ -358,7 +359,7 @@ class CoordinateSet:
         """
         if not len(self.directions):
             return samples
-        return with_products(samples, samples, self.directions)
+        return cast(NDArray[Any], mapped(samples, lambda rows: with_products(rows, rows, self.directions)))
 
     def complete(self, pairs: SamplePairs) -> SamplePairs:
         """Return pairs with their pairwise coordinates computed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from simtree._utils.matrices import check_matrix, check_rows, check_unmasked
 from simtree._utils.validation import check_pair_labels, count
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import Index, IndexPairs, PairSource
+from simtree.pairs._store import SampleStore
 
 # Samples of these types are used as they are; others are converted to the first.
 DTYPES = [np.float64, np.float32]
@@ -39,6 +40,8 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
     ndarray of shape (n_samples, n_features)
         Finite numbers.
     """
+    if isinstance(X, SampleStore):
+        return cast(NDArray[Any], X.check(estimator, reset=reset))
     return check_matrix(estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C")
 
 

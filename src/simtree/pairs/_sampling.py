@@ -268,22 +268,39 @@ class PairSampler(PairSource):
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
         """Yield the different pairs in blocks of about ``block_size``: samples of some labels with those of later labels."""
-        order, starts = self._order, self._starts
+        starts = self._starts
         n_identities = len(starts) - 1
         sizes = np.diff(starts) * (starts[-1] - starts[1:])
         begin = 0
         while begin < n_identities - 1:
             end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), block_size, side="right")))
             end = min(end, n_identities - 1)
-            parts = []
-            for identity in range(begin, end):
-                own, later = order[starts[identity] : starts[identity + 1]], order[starts[identity + 1] :]
-                parts.append((np.repeat(own, len(later)), np.tile(later, len(own))))
-            first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
+            first, second = self.pairs_with_later(range(begin, end))
             compared = self.allowed(first, second)
             if compared is None or compared.any():
                 yield DifferentBlock(first, second, range(begin, end), ... if compared is None else compared)
             begin = end
+
+    def pairs_with_later(self, identities: range) -> tuple[Index, Index]:
+        """Return all pairs of the samples of some labels with those of later labels, label by label.
+
+        Parameters
+        ----------
+        identities : range
+            Labels, as integers.
+
+        Returns
+        -------
+        first, second : ndarrays of shape (n_pairs,)
+            Row numbers.
+        """
+        order, starts = self._order, self._starts
+        parts = []
+        for identity in identities:
+            own, later = order[starts[identity] : starts[identity + 1]], order[starts[identity + 1] :]
+            parts.append((np.repeat(own, len(later)), np.tile(later, len(own))))
+        first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return first, second
 
     def n_unit_pairs(self, units: NDArray[np.int64]) -> int:
         """Return the number of unordered pairs of labels.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ from simtree.io._registry import (
     set_fitted_state,
 )
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import SampleStore
+
+# A representation is fitted on at most this many rows: a sample of them that depends on nothing but their number.
+MAX_FITTED_ROWS = 1 << 18
 
 
 def fit_representation(representation: Any, samples: NDArray[Any], source: PairSource) -> tuple[Any, NDArray[Any]]:
@@ -38,13 +43,42 @@ def fit_representation(representation: Any, samples: NDArray[Any], source: PairS
     if isinstance(representation, type) or not all(hasattr(representation, name) for name in ("fit_transform", "transform")):
         raise TypeError(f"representation={representation!r} is not a transformer; give one with fit_transform and transform.")
     fitted = clone(representation)
-    if source.labels is not None:
-        with explained_overflow(samples, f"representation={representation!r}"):
-            return fitted, _checked(fitted.fit_transform(samples, source.labels), len(samples))
-    if _needs_labels(fitted):
+    if source.labels is None and _needs_labels(fitted):
         raise ValueError(f"representation={representation!r} requires labels; fit labelled samples (X, y) instead of pairs.")
-    with explained_overflow(samples, f"representation={representation!r}"):
-        return fitted, _checked(fitted.fit_transform(samples), len(samples))
+    rows = fitted_rows(len(samples))
+    seen = np.asarray(samples) if rows is None else samples[rows]
+    labels = source.labels if source.labels is None or rows is None else source.labels[rows]
+    with explained_overflow(seen, f"representation={representation!r}"):
+        made = fitted.fit_transform(seen) if labels is None else fitted.fit_transform(seen, labels)
+    return fitted, _with_others(fitted, samples, rows, _checked(made, len(seen)))
+
+
+def fitted_rows(n_samples: int) -> NDArray[np.int64] | None:
+    """Return the rows that a representation is fitted on: a seeded sample of many rows; None for all rows.
+
+    Examples
+    --------
+    >>> fitted_rows(1000) is None, len(fitted_rows(1_000_000))
+    (True, 262144)
+    """
+    if n_samples <= MAX_FITTED_ROWS:
+        return None
+    return np.sort(np.random.default_rng(0).choice(n_samples, MAX_FITTED_ROWS, replace=False, shuffle=False))
+
+
+def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made: NDArray[Any]) -> Any:
+    """Return all training samples transformed: cross-fitted values of the rows that were fitted on, the others as new ones."""
+    if isinstance(samples, SampleStore):
+        return samples.map(partial(represent, fitted)).replace(np.arange(len(samples)) if rows is None else rows, made)
+    if rows is None:
+        return made
+    found = np.empty((len(samples), made.shape[1]), dtype=made.dtype)
+    found[rows] = made
+    others = np.delete(np.arange(len(samples)), rows)
+    for start in range(0, len(others), MAX_FITTED_ROWS):  # some transformers take much memory per row
+        part = others[start : start + MAX_FITTED_ROWS]
+        found[part] = represent(fitted, samples[part])
+    return found
 
 
 def depends_on_labels(representation: Any, samples: NDArray[Any], represented: NDArray[Any]) -> bool:
@@ -54,11 +88,13 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
     """
     if representation is None:
         return False
+    rows = fitted_rows(len(samples))
+    seen, known = (np.asarray(both) if rows is None else both[rows] for both in (samples, represented))
     try:
-        without = _checked(clone(representation).fit_transform(samples), len(samples))
+        without = _checked(clone(representation).fit_transform(seen), len(seen))
     except (AttributeError, TypeError, ValueError):
         return True
-    return not np.array_equal(without, represented)
+    return not np.array_equal(without, known)
 
 
 def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,9 @@
+"""Models on a Dask cluster: the functions take an ordinary model and distributed data, and return ordinary objects.
+
+Requires the extra ``simtree[dask]``.
+"""
+
+from simtree.dask._fit import calibrate_threshold, evaluate, fit
+from simtree.dask._search import pair_score, top_k
+
+__all__ = ["calibrate_threshold", "evaluate", "fit", "pair_score", "top_k"]

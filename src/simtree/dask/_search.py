@@ -1,0 +1,244 @@
+"""Scores of pairs as a lazy array, and gallery search in one pass over the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import delayed
+from dask.graph_manipulation import clone
+from distributed import Client
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from simtree._utils.validation import check_integer, check_real
+from simtree.dask._cluster import Cluster, Shared, new_key, once_then
+from simtree.dask._inputs import as_rows, check_model, known, samples_on
+from simtree.dask._samples import ArraySamples, ChunkSamples, as_matrix, with_row, on_pieces
+from simtree.dask._scoring import BLOCK, RowScorer, lightened, score_pairs, score_rows
+from simtree.pairs._inputs import check_index_pairs, check_samples
+
+Scores = NDArray[np.float64]
+# Rows of an array that are sent to a worker for one search.
+SEARCHED_ROWS = 1 << 17
+
+
+def pair_score(model: Any, pairs: Any, X: Any = None, *, client: Client | None = None) -> Any:
+    """Return the score of each pair as a lazy Dask array, computed on a cluster when it is asked for.
+
+    Parameters
+    ----------
+    model : Similarity
+        Fitted model.
+    pairs : Dask array or array-like of shape (n_pairs, 2, n_features), or (n_pairs, 2) with X
+        Pairs of samples, or of row numbers of X. If X does not fit into a worker, row numbers are fetched at once.
+    X : Dask array or frame, or array-like, of shape (n_samples, n_features), optional
+        Samples that row numbers refer to. If they fit into a worker, they are sent to all of them at once.
+    client : dask.distributed.Client, optional
+        The client of the cluster; by default the current one.
+
+    Returns
+    -------
+    dask.array.Array of shape (n_pairs,)
+        Scores as of ``pair_score`` of the model. Compute them with the same client.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import DistanceSimilarity, dask as simdask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DistanceSimilarity(metric="euclidean").fit(X, y)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    ...     scores = simdask.pair_score(model, [[0, 1], [0, 149]], da.from_array(X), client=client)
+    ...     scores.compute().round(1)
+    array([-0.5, -4.1])
+    """
+    check_model(model)
+    check_is_fitted(model)
+    cluster = Cluster(client)
+    if X is None:
+        return _of_stacked(cluster, model, pairs)
+    samples = check_samples(model, samples_on(cluster, X))
+    if isinstance(samples, ArraySamples) and samples.fits:
+        prepared = model._prepared(samples)
+        shared = cluster.send((lightened(model), prepared.values), to_all=True)
+        blocks = _row_numbers(pairs, len(samples))
+        return _mapped(blocks, _score_numbers, shared)
+    numbers = np.asarray(known(cluster, pairs))
+    first, second = check_index_pairs(numbers, len(samples))
+    return _of_rows(cluster, model, samples, first, second)
+
+
+def top_k(
+    model: Any, queries: ArrayLike, X: Any, k: int = 10, min_score: float | None = None, *, client: Client | None = None
+) -> tuple[Scores, NDArray[np.int64]]:
+    """Return the k rows of X that are most similar to each query, after one pass over the chunks of X.
+
+    The search is exact: the result is that of ``top_k`` of the model.
+
+    Parameters
+    ----------
+    model : Similarity
+        Fitted model.
+    queries : Dask array or array-like of shape (n_queries, n_features)
+        Samples to search for. They are sent to all workers.
+    X : Dask array or frame, or array-like, of shape (n_samples, n_features)
+        The gallery: samples to search in.
+    k : int, default=10
+        Number of rows per query.
+    min_score : float, optional
+        Exclude rows with a lower score.
+    client : dask.distributed.Client, optional
+        The client of the cluster; by default the current one.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_queries, k)
+        Scores in decreasing order; -inf if there are fewer than k rows.
+    indices : ndarray of shape (n_queries, k)
+        Row numbers of X; ties are in increasing order. -1 if there are fewer than k rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from sklearn.datasets import load_iris
+    >>> from simtree import SimilarityTree, dask as simdask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = SimilarityTree(max_depth=4, random_state=0).fit(X, y)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    ...     scores, indices = simdask.top_k(tree, X[[0, 140]], da.from_array(X, chunks=(50, 4)), k=3, client=client)
+    >>> indices
+    array([[  0,   1,   2],
+           [100, 101, 102]])
+    """
+    check_model(model)
+    check_is_fitted(model)
+    check_integer("k", k, 1)
+    if min_score is not None:
+        check_real("min_score", min_score, -np.inf, np.inf)
+    cluster = Cluster(client)
+    sought = known(cluster, queries)
+    found = check_samples(model, sought)
+    shared = Shared(cluster, (lightened(model), found, int(k), min_score))
+    best, rows = np.full((len(found), int(k)), -np.inf), np.full((len(found), int(k)), -1, dtype=np.int64)
+    n_before = 0
+    for scores, indices, n_rows, error in _searched(cluster, shared, X):
+        if error is not None:
+            raise with_row(error, n_before)
+        indices[indices >= 0] += n_before
+        best, rows = _merged(np.hstack([best, scores]), np.hstack([rows, indices]), int(k))
+        n_before += n_rows
+    return best, rows
+
+
+def _searched(cluster: Cluster, shared: Shared, X: Any) -> Iterator[Any]:
+    """Yield the result of each chunk of a gallery, in order."""
+    if not is_dask_collection(X):
+        starts = range(0, len(X), SEARCHED_ROWS)
+        calls = (_search_call(cluster, shared, X[start : start + SEARCHED_ROWS]) for start in starts)
+        return cluster.run(calls)
+    array, head = as_rows(X)
+    graph, keys = dict(array.__dask_graph__()), [row[0] for row in array.__dask_keys__()]
+    names = [new_key("search-chunk") for _ in keys]
+    columns = list(head.columns) if hasattr(head, "columns") else None
+
+    def future_of(number: int) -> Any:
+        call = {names[number]: (search_chunk, shared.future(), columns, keys[number])}
+        return cluster.get({**graph, **call}, [names[number]])[0]
+
+    calls_of_all = {name: (search_chunk, shared.future(), columns, key) for name, key in zip(names, keys, strict=True)}
+    futures = cluster.get({**graph, **calls_of_all}, names)
+    made = [once_then(future, lambda number=number: future_of(number)) for number, future in enumerate(futures)]
+    return cluster.run(made, n_waiting=len(made) + 1)
+
+
+def _search_call(cluster: Cluster, shared: Shared, rows: Any) -> Callable[[], Any]:
+    return lambda: cluster.call("search-chunk", search_chunk, shared.future(), None, rows)
+
+
+def search_chunk(shared: tuple[Any, ...], columns: list[str] | None, chunk: Any) -> tuple[Any, ...]:
+    """Return the best rows of a chunk for each query, its number of rows, and what is wrong with them."""
+    model, queries, k, min_score = shared
+    if not len(chunk):
+        return np.empty((len(queries), 0)), np.empty((len(queries), 0), dtype=np.int64), 0, None
+    try:
+        scores, rows = model.top_k(queries, chunk if hasattr(chunk, "columns") else as_matrix(chunk), k, min_score)
+    except (TypeError, ValueError) as error:
+        return None, None, len(chunk), error
+    return scores, rows, len(chunk), None
+
+
+def _merged(scores: Scores, rows: NDArray[np.int64], k: int) -> tuple[Scores, NDArray[np.int64]]:
+    """Return the k best of each row of a table, by decreasing score; ties by increasing number, nothing (-1) last."""
+    order = np.lexsort((np.where(rows < 0, np.iinfo(np.int64).max, rows), -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def _row_numbers(pairs: Any, n_samples: int) -> Any:
+    """Return row numbers of pairs in blocks; those that are known here are checked at once."""
+    if not is_dask_collection(pairs):
+        first, second = check_index_pairs(pairs, n_samples)
+        return da.from_array(np.column_stack([first, second]), chunks=(BLOCK, 2))
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs has shape {pairs.shape}; row numbers of pairs must have shape (n_pairs, 2).")
+    return pairs.rechunk({1: -1})
+
+
+def _of_stacked(cluster: Cluster, model: Any, pairs: Any) -> Any:
+    """Return the scores of pairs of samples, lazily."""
+    if not is_dask_collection(pairs):
+        pairs = np.asarray(pairs)
+    if pairs.ndim != 3:
+        raise ValueError(
+            f"pairs has shape {pairs.shape}; give an array of shape (n_pairs, 2, n_features), "
+            "or (n_pairs, 2) row numbers together with X."
+        )
+    if not is_dask_collection(pairs):
+        rows = max(1, BLOCK // max(1, pairs.shape[2]))
+        pairs = da.from_array(pairs, chunks=(rows, *pairs.shape[1:]))
+    return _mapped(pairs.rechunk({1: -1, 2: -1}), _score_stacked, cluster.send(lightened(model), to_all=True))
+
+
+def _mapped(blocks: Any, function: Callable[..., Scores], shared: Any) -> Any:
+    """Return the array of ``function(shared, block)`` of each block."""
+    name = new_key("score-block")
+    graph = {(name, place[0]): (function, shared, key) for place, key in _flat_keys(blocks)}
+    from dask.highlevelgraph import HighLevelGraph
+
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=[blocks])
+    return da.Array(layers, name, (blocks.chunks[0],), dtype=np.float64)
+
+
+def _flat_keys(blocks: Any) -> list[tuple[tuple[int, ...], Any]]:
+    keys = []
+
+    def walk(entry: Any) -> None:
+        if isinstance(entry, list):
+            for part in entry:
+                walk(part)
+        else:
+            keys.append(((entry[1],), entry))
+
+    walk(blocks.__dask_keys__())
+    return keys
+
+
+def _of_rows(cluster: Cluster, model: Any, samples: Any, first: Any, second: Any) -> Any:
+    """Return the scores of pairs of rows, lazily: each batch of blocks reads the chunks once."""
+    raise NotImplementedError
+
+
+def _score_stacked(model: Any, pairs: Any) -> Scores:
+    scores: Scores = model.pair_score(as_matrix(pairs))
+    return scores
+
+
+def _score_numbers(shared: tuple[Any, NDArray[Any]], pairs: Any) -> Scores:
+    first, second = check_index_pairs(pairs, len(shared[1]))
+    return score_pairs(shared, first, second)
