@@ -1,7 +1,7 @@
-"""A Dask cluster as simtree uses it: data that all workers have, calls with readable names, and what is done when workers are lost.
+"""A Dask cluster as simtree uses it: data that all workers have, calls with readable names, and what happens to lost work.
 
-Results come in the order of the calls. What a lost worker was doing is done again by others: Dask does so with what it can compute
-again, and data that were sent from here are sent once more. Nobody waits for ever for workers that do not come back.
+Results come in the order of the calls. What a lost worker was doing is done again by others: Dask does so with what it can
+compute again, and data that were sent from here are sent once more. Nobody waits for ever for workers that do not come back.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from dask.sizeof import sizeof
@@ -47,7 +48,9 @@ def find_client(client: Client | None) -> Client:
     try:
         return default_client()
     except ValueError:
-        raise ValueError("client=None, and there is no current Dask client; create one with dask.distributed.Client().") from None
+        raise ValueError(
+            "client=None, and there is no current Dask client; create one with dask.distributed.Client()."
+        ) from None
 
 
 class Shared:
@@ -137,7 +140,7 @@ class Cluster:
         return self._run(([make] for make in calls), lambda batch: n_waiting)
 
     def run_batches(self, batches: Iterable[Sequence[Callable[[], Any]]]) -> Iterator[Any]:
-        """Yield the results of batches of calls in order; a batch is called when the first result of the one before is there."""
+        """Yield the results of batches of calls in order; a batch is called when the first result of the last one is there."""
         return self._run(batches, len)
 
     def _run(self, batches: Iterable[Sequence[Callable[[], Any]]], n_waiting: Callable[[Sequence[Any]], int]) -> Iterator[Any]:
@@ -169,10 +172,13 @@ class Cluster:
         with _no_size_warning():
             return list(self.client.get(graph, list(keys), sync=False))
 
+    def _get_one(self, graph: dict[Any, Any], key: Any) -> Any:
+        return self.get(graph, [key])[0]
+
     def gather(self, graph: dict[Any, Any], keys: Sequence[Any]) -> list[Any]:
         """Return the results of some keys of a graph, in order."""
         futures = iter(self.get(graph, keys))
-        calls = [once_then(next(futures), lambda key=key: self.get(graph, [key])[0]) for key in keys]
+        calls = [once_then(next(futures), partial(self._get_one, graph, key)) for key in keys]
         return list(self.run(calls, n_waiting=len(keys) + 1))
 
     def cancel(self, futures: Sequence[Any]) -> None:
@@ -201,7 +207,9 @@ class Cluster:
             if self.client.status != "running":
                 raise RuntimeError("the connection to the Dask scheduler was lost; is it still running?")
             future = make()
-        raise RuntimeError(f"the data of a task were lost {MAX_ATTEMPTS} times with the workers that had them; are they stable?")
+        raise RuntimeError(
+            f"the data of a task were lost {MAX_ATTEMPTS} times with the workers that had them; are they stable?"
+        )
 
     def _wait(self, future: Any) -> None:
         """Wait until a future is done, lost or cancelled; raise if all workers are gone for too long."""
@@ -250,5 +258,3 @@ def _no_size_warning() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield
-
-

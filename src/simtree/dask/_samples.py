@@ -1,8 +1,8 @@
 """Samples on a cluster: an array that is here, or the chunks of a collection that no single memory has to hold.
 
-An array that fits is sent to every worker once. Otherwise only rows are sent: those that a tree or a block of pairs needs. Random
-rows lie in all chunks, so the row numbers of many trees are found first, and one pass over the chunks then sends each tree its
-rows.
+An array that fits is sent to every worker once. Otherwise only rows are sent: those that a tree or a block of pairs needs.
+Random rows lie in all chunks, so the row numbers of many trees are found first, and one pass over the chunks then sends each
+tree its rows.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import getitem
 from typing import Any
 
 import numpy as np
+from dask.core import flatten
+from dask.graph_manipulation import clone
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
@@ -247,8 +249,8 @@ class ChunkSamples(ClusterSamples):
     ) -> None:
         self.cluster, self.array, self._head = cluster, array, head
         self._graph = dict(array.__dask_graph__())
-        self._keys = [row[0] for row in array.__dask_keys__()]
-        self._steps = steps
+        self._keys = list(flatten(array.__dask_keys__()))
+        self.steps = steps
         self._raw = self if raw is None else raw
         if raw is not None:
             self._keys = raw._keys  # without those of empty chunks
@@ -257,11 +259,9 @@ class ChunkSamples(ClusterSamples):
     def _facts(self) -> list[ChunkFacts]:
         """Return what is known of each chunk, from one pass over all of them; raise if a value is not a finite number."""
         starts = [0] * len(self._keys) if self is self._raw else self._raw.starts[:-1].tolist()
-        shared = self.cluster.send(self._steps, to_all=True) if self._steps else None
+        shared = self.cluster.send(self.steps, to_all=True) if self.steps else None
         names = [new_key("check-chunk") for _ in self._keys]
-        calls = {
-            name: (_look_at, shared, start, key) for name, start, key in zip(names, starts, self._keys, strict=True)
-        }
+        calls = {name: (_look_at, shared, start, key) for name, start, key in zip(names, starts, self._keys, strict=True)}
         facts: list[ChunkFacts] = self.cluster.gather({**self._graph, **calls}, names)
         n_before = 0
         for one in facts:
@@ -298,11 +298,11 @@ class ChunkSamples(ClusterSamples):
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> Rows:
         is_index = isinstance(rows, np.ndarray) and rows.dtype != np.bool_
-        numbers = rows if is_index else np.arange(len(self))[rows]
+        numbers: NDArray[Any] = np.asarray(rows) if is_index else np.arange(len(self))[rows]
         used, places = np.unique(numbers, return_inverse=True)
-        graph, names = self._taking([used], "read-rows")
+        graph, names = self.taking([used], "read-rows")
         pieces = self.cluster.gather(graph, [names[place] for place in sorted(names)])
-        return np.asarray(_made(self._steps, used, pieces)[places.reshape(-1)])
+        return np.asarray(_made(self.steps, used, pieces)[places.reshape(-1)])
 
     def min(self, axis: int | None = None) -> Any:
         """Return the lowest value, or those of the columns."""
@@ -335,7 +335,7 @@ class ChunkSamples(ClusterSamples):
         return self._with(Step(None, rows, values))
 
     def _with(self, step: Step) -> ChunkSamples:
-        steps = (*self._steps, step)
+        steps = (*self.steps, step)
         made = _made(steps, np.zeros(1, dtype=np.int64), [self._raw._first])
         return ChunkSamples(self.cluster, self.array, made[:0], steps, self._raw)
 
@@ -349,25 +349,29 @@ class ChunkSamples(ClusterSamples):
 
     def run_on_rows(self, what: str, function: Callable[..., Any], value: Any, jobs: Iterable[Job]) -> Iterator[Any]:
         """Yield the results of jobs in order: one pass over the chunks per batch of them sends each its rows."""
-        shared = Shared(self.cluster, (self._steps, value))
-        needs_numbers = any(step.rows is not None for step in self._steps)
+        shared = Shared(self.cluster, (self.steps, value))
 
         def finish(job: Job, pieces: list[Any]) -> Any:
-            numbers = job[0] if needs_numbers else None
+            numbers = job[0] if self.needs_numbers else None
             return self.cluster.call(what, on_pieces, function, shared.future(), numbers, pieces, *job[1])
+
+        def start_again(job: Job) -> Any:
+            return finish(job, self._pieces([job[0]])[0])
 
         def calls(batch: list[Job]) -> list[Callable[[], Any]]:
             pieces = self._pieces([rows for rows, _ in batch])
             futures = [finish(job, own) for job, own in zip(batch, pieces, strict=True)]
             # The pieces are forgotten here: they live as long as a tree that is still to be grown needs them.
-            return [
-                once_then(future, lambda job=job: finish(job, self._pieces([job[0]])[0]))
-                for job, future in zip(batch, futures, strict=True)
-            ]
+            return [once_then(future, partial(start_again, job)) for job, future in zip(batch, futures, strict=True)]
 
-        return self.cluster.run_batches(calls(batch) for batch in self._batched(jobs))
+        return self.cluster.run_batches(calls(batch) for batch in self.batched(jobs))
 
-    def _batched(self, jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether what is made of a row depends on its number."""
+        return any(step.rows is not None for step in self.steps)
+
+    def batched(self, jobs: Iterable[Job]) -> Iterator[list[Job]]:
         """Yield the jobs in batches whose rows fit into the memory of the workers."""
         row_bytes = self._raw._first.nbytes
         room = BATCH_MEMORY * self.cluster.memory * self.cluster.n_workers
@@ -386,23 +390,26 @@ class ChunkSamples(ClusterSamples):
 
     def _pieces(self, row_sets: list[Numbers]) -> list[list[Any]]:
         """Return the futures of the rows of each set, in pieces by chunk, after one pass over the chunks."""
-        graph, names = self._taking(row_sets, "take-rows")
+        graph, names = self.taking(row_sets, "take-rows")
         found = dict(zip(names, self.cluster.get(graph, list(names.values())), strict=True))
         by_set: list[list[Any]] = [[] for _ in row_sets]
         for chunk, number in sorted(found):
             by_set[number].append(found[chunk, number])
         return by_set
 
-    def _taking(self, row_sets: list[Numbers], what: str) -> tuple[dict[Any, Any], dict[tuple[int, int], Any]]:
+    def taking(
+        self, row_sets: list[Numbers], what: str, *, again: bool = False
+    ) -> tuple[dict[Any, Any], dict[tuple[int, int], Any]]:
         """Return a graph that reads each chunk once and takes the rows of each set from it, and the keys of the pieces.
 
-        A piece is named by the number of its chunk and of its set. There are none for chunks without rows of a set.
+        A piece is named by the number of its chunk and of its set. There are none for chunks without rows of a set. ``again``
+        gives the chunks new names, so that they are not kept for another graph that reads them.
         """
-        graph: dict[Any, Any] = dict(self._graph)
+        graph, keys = self._graph_again() if again else (dict(self._graph), self._keys)
         names: dict[tuple[int, int], Any] = {}
         starts = self._raw.starts
         ends = [np.searchsorted(rows, starts) for rows in row_sets]
-        for chunk, (start, key) in enumerate(zip(starts[:-1], self._keys, strict=True)):
+        for chunk, (start, key) in enumerate(zip(starts[:-1], keys, strict=True)):
             here = [number for number, places in enumerate(ends) if places[chunk] < places[chunk + 1]]
             if not here:
                 continue
@@ -414,6 +421,12 @@ class ChunkSamples(ClusterSamples):
                 names[chunk, number] = piece = new_key("pick-rows")
                 graph[piece] = (getitem, taken, place)
         return graph, names
+
+    def _graph_again(self) -> tuple[dict[Any, Any], list[Any]]:
+        """Return the graph and the keys of the chunks under new names."""
+        again = clone(self.array)
+        renamed = dict(zip(flatten(self.array.__dask_keys__()), flatten(again.__dask_keys__()), strict=True))
+        return dict(again.__dask_graph__()), [renamed[key] for key in self._keys]
 
 
 class Choice:

@@ -87,7 +87,7 @@ class RowScorer:
         if len(first) <= FEW:
             rows, local = renumbered(IndexPairs(first, second, np.zeros(len(first), dtype=np.bool_)))
             return _score_here(self._model, self._store[rows], local.first, local.second)
-        return np.concatenate(list(_watched(self._scored(self._jobs(first, second)))))
+        return np.concatenate(list(_watched(self._scored(self.jobs(first, second)))))
 
     def over(self, source: PairSource, blocks: Iterable[DifferentBlock]) -> Iterator[tuple[DifferentBlock, Scores]]:
         """Yield blocks with their scores in order."""
@@ -98,7 +98,8 @@ class RowScorer:
         scores: Iterator[Scores] = self._store.run_on_rows("score-block", score_rows, self._model, jobs)
         return scores
 
-    def _jobs(self, first: Index, second: Index) -> Iterator[Any]:
+    def jobs(self, first: Index, second: Index) -> Iterator[Any]:
+        """Yield the rows that each block of pairs needs, and its pairs in terms of them."""
         for rows in _slices(len(first), self._n_pairs):
             unlabelled = np.zeros(len(first[rows]), dtype=np.bool_)
             used, local = renumbered(IndexPairs(first[rows], second[rows], unlabelled))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
-from dask.delayed import delayed
-from dask.graph_manipulation import clone
+from dask.core import flatten
+from dask.highlevelgraph import HighLevelGraph
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._utils.validation import check_integer, check_real
 from simtree.dask._cluster import Cluster, Shared, new_key, once_then
 from simtree.dask._inputs import as_rows, check_model, known, samples_on
-from simtree.dask._samples import ArraySamples, ChunkSamples, as_matrix, with_row, on_pieces
+from simtree.dask._samples import ArraySamples, as_matrix, on_pieces, with_row
 from simtree.dask._scoring import BLOCK, RowScorer, lightened, score_pairs, score_rows
 from simtree.pairs._inputs import check_index_pairs, check_samples
 
@@ -143,26 +144,26 @@ def _searched(cluster: Cluster, shared: Shared, X: Any) -> Iterator[Any]:
         starts = range(0, len(X), SEARCHED_ROWS)
         calls = (_search_call(cluster, shared, X[start : start + SEARCHED_ROWS]) for start in starts)
         return cluster.run(calls)
-    array, head = as_rows(X)
-    graph, keys = dict(array.__dask_graph__()), [row[0] for row in array.__dask_keys__()]
-    names = [new_key("search-chunk") for _ in keys]
-    columns = list(head.columns) if hasattr(head, "columns") else None
+    array, _ = as_rows(X)
+    graph, keys = dict(array.__dask_graph__()), list(flatten(array.__dask_keys__()))
 
-    def future_of(number: int) -> Any:
-        call = {names[number]: (search_chunk, shared.future(), columns, keys[number])}
-        return cluster.get({**graph, **call}, [names[number]])[0]
+    def futures_of(chosen: list[Any]) -> list[Any]:
+        calls = {new_key("search-chunk"): (search_chunk, shared.future(), key) for key in chosen}
+        return cluster.get({**graph, **calls}, list(calls))
 
-    calls_of_all = {name: (search_chunk, shared.future(), columns, key) for name, key in zip(names, keys, strict=True)}
-    futures = cluster.get({**graph, **calls_of_all}, names)
-    made = [once_then(future, lambda number=number: future_of(number)) for number, future in enumerate(futures)]
+    def future_of(key: Any) -> Any:
+        return futures_of([key])[0]
+
+    futures = futures_of(keys)
+    made = [once_then(future, partial(future_of, key)) for future, key in zip(futures, keys, strict=True)]
     return cluster.run(made, n_waiting=len(made) + 1)
 
 
 def _search_call(cluster: Cluster, shared: Shared, rows: Any) -> Callable[[], Any]:
-    return lambda: cluster.call("search-chunk", search_chunk, shared.future(), None, rows)
+    return lambda: cluster.call("search-chunk", search_chunk, shared.future(), rows)
 
 
-def search_chunk(shared: tuple[Any, ...], columns: list[str] | None, chunk: Any) -> tuple[Any, ...]:
+def search_chunk(shared: tuple[Any, ...], chunk: Any) -> tuple[Any, ...]:
     """Return the best rows of a chunk for each query, its number of rows, and what is wrong with them."""
     model, queries, k, min_score = shared
     if not len(chunk):
@@ -208,30 +209,35 @@ def _of_stacked(cluster: Cluster, model: Any, pairs: Any) -> Any:
 def _mapped(blocks: Any, function: Callable[..., Scores], shared: Any) -> Any:
     """Return the array of ``function(shared, block)`` of each block."""
     name = new_key("score-block")
-    graph = {(name, place[0]): (function, shared, key) for place, key in _flat_keys(blocks)}
-    from dask.highlevelgraph import HighLevelGraph
-
+    keys = flatten(blocks.__dask_keys__())
+    graph = {(name, number): (function, shared, key) for number, key in enumerate(keys)}
     layers = HighLevelGraph.from_collections(name, graph, dependencies=[blocks])
     return da.Array(layers, name, (blocks.chunks[0],), dtype=np.float64)
 
 
-def _flat_keys(blocks: Any) -> list[tuple[tuple[int, ...], Any]]:
-    keys = []
-
-    def walk(entry: Any) -> None:
-        if isinstance(entry, list):
-            for part in entry:
-                walk(part)
-        else:
-            keys.append(((entry[1],), entry))
-
-    walk(blocks.__dask_keys__())
-    return keys
-
-
 def _of_rows(cluster: Cluster, model: Any, samples: Any, first: Any, second: Any) -> Any:
-    """Return the scores of pairs of rows, lazily: each batch of blocks reads the chunks once."""
-    raise NotImplementedError
+    """Return the scores of pairs of rows that no worker has all of.
+
+    They are lazy if the rows are on the cluster: each batch of blocks then reads the chunks anew, so that none of them has to
+    be kept for the next. Rows that are here are sent at once.
+    """
+    prepared = model._prepared(samples)
+    scorer = RowScorer(prepared, model)
+    if isinstance(prepared, ArraySamples):
+        return da.from_array(scorer(first, second), chunks=BLOCK)
+    name = new_key("score-block")
+    graph: dict[Any, Any] = {}
+    sizes: list[int] = []
+    shared = cluster.send((prepared.steps, lightened(model)), to_all=True)
+    for batch in prepared.batched(scorer.jobs(first, second)):
+        own, pieces = prepared.taking([rows for rows, _ in batch], "take-rows", again=True)
+        graph |= own
+        for number, (rows, (left, right)) in enumerate(batch):
+            keys = [pieces[place] for place in sorted(pieces) if place[1] == number]
+            numbers = rows if prepared.needs_numbers else None
+            graph[name, len(sizes)] = (on_pieces, score_rows, shared, numbers, keys, left, right)
+            sizes.append(len(left))
+    return da.Array(HighLevelGraph.from_collections(name, graph), name, (tuple(sizes),), dtype=np.float64)
 
 
 def _score_stacked(model: Any, pairs: Any) -> Scores:

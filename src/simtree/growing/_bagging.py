@@ -129,7 +129,7 @@ def out_of_bag_values(
     return found
 
 
-def fingerprint(samples: NDArray[Any], source: PairSource, units: NDArray[np.int64] | None, n_drawn: int | None) -> str:
+def fingerprint(samples: Any, source: PairSource, units: NDArray[np.int64] | None, n_drawn: int | None) -> str:
     """Return a hash of all that bags and out-of-bag pairs depend on, except the random seed.
 
     Bags are reproduced from the seed, so they are those of the existing trees only if this has not changed.

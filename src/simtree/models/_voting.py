@@ -114,7 +114,8 @@ class VotingSimilarity(Ensemble):
                 spreads.append(_spread(scores))
             # A member with a constant score has no influence, whatever its scale.
             self.scales_ = np.array([spread if spread >= TINY else 1.0 for spread in spreads])
-            joined = self._prepared(samples) if isinstance(samples, SampleStore) else np.hstack(prepared)
+            is_store = isinstance(prepared[0], SampleStore)
+            joined = self._prepared(samples) if is_store else np.hstack(prepared)
             self.threshold_ = youden_threshold(self._roc_of(joined, index))
         return self
 

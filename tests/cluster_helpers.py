@@ -1,0 +1,67 @@
+"""Models and chunks that misbehave on a cluster; workers import this module, which test modules do not allow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+
+from simtree import CutSplitter, DistanceSimilarity
+
+
+def read_chunk(chunk, folder):
+    """Return the chunk, and leave a file for each time that it is read."""
+    (Path(folder) / f"{float(np.asarray(chunk).sum())!r} {uuid.uuid4().hex}").touch()
+    return chunk
+
+
+def die_once(flag):
+    """Kill the process that asks, as the kernel does when memory is short; only the first that asks."""
+    try:
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DeadlySplitter(CutSplitter):
+    """A splitter that kills the first worker that uses it."""
+
+    def __init__(self, flag=""):
+        self.flag = flag
+
+    def split(self, cell):
+        die_once(self.flag)
+        return super().split(cell)
+
+
+class DeadlySimilarity(DistanceSimilarity):
+    """A similarity that kills the first worker that scores with it."""
+
+    def __init__(self, *, metric="euclidean", representation=None, preprocessor=None, n_jobs=None, flag=""):
+        super().__init__(metric=metric, representation=representation, preprocessor=preprocessor, n_jobs=n_jobs)
+        self.flag = flag
+
+    def _score_pairs(self, pairs):
+        if self.flag:
+            die_once(self.flag)
+        return super()._score_pairs(pairs)
+
+
+class FailingSplitter(CutSplitter):
+    """A splitter with a bug."""
+
+    def split(self, cell):
+        raise ZeroDivisionError("a bug of the user's splitter")
+
+
+class SlowSplitter(CutSplitter):
+    """A splitter that takes its time."""
+
+    def split(self, cell):
+        time.sleep(0.05)
+        return super().split(cell)
