@@ -10,10 +10,10 @@ import time
 import dask.array as da
 import numpy as np
 import pytest
-from cluster_helpers import DeadlySimilarity, DeadlySplitter, FailingSplitter, SlowSplitter
 from distributed import Client, LocalCluster
 from sklearn.base import clone
 
+from cluster_helpers import DeadlySimilarity, DeadlySplitter, FailingSplitter, SlowSplitter
 from simtree import CutSplitter, SimilarityForest, evaluate
 from simtree import dask as simdask
 from simtree.dask import _cluster, _scoring
@@ -119,13 +119,20 @@ def test_two_fits_at_once(people, client):
 
 @pytest.mark.slow
 def test_all_workers_are_lost(people, tmp_path, monkeypatch):
-    """Without a nanny nobody starts another worker: waiting ends with an error, after a moment here, half a minute by default."""
+    """Without a nanny nobody starts another worker: waiting ends with an error, here after a moment."""
     assert _cluster.MAX_SECONDS_ALONE + 2 * _cluster.SECONDS_PER_LOOK < 60.0
     monkeypatch.setattr(_cluster, "MAX_SECONDS_ALONE", 0.5)
     monkeypatch.setattr(_cluster, "SECONDS_PER_LOOK", 0.2)
     X, y = people
     with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny", "--no-dashboard"]
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            cluster.scheduler_address,
+            "--no-nanny",
+            "--no-dashboard",
+        ]
         log = (tmp_path / "log").open("w")
         with log, subprocess.Popen(command, stdout=log, stderr=log):
             client.wait_for_workers(1)

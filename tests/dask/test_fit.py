@@ -9,9 +9,9 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from cluster_helpers import read_chunk
 from sklearn.base import clone
 
+from cluster_helpers import read_chunk
 from simtree import (
     CohortNormalization,
     DistanceSimilarity,
@@ -112,7 +112,7 @@ def test_hard_pairs_and_more_trees(fits, people, client, tmp_path, request):
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_given_pairs(fits, people, client, tmp_path, request):
-    X, y = people
+    X, _ = people
     if not fits:
         request.getfixturevalue("too_large")
     pairs = np.random.default_rng(0).permutation(480).reshape(-1, 2)

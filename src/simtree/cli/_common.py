@@ -61,7 +61,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Table with one row per sample: CSV, TSV, Parquet, Feather, NPZ or NPY; - for CSV from standard input.",
+        help="Table with one row per sample: CSV, TSV, Parquet, Feather, NPZ or NPY, or a folder of Parquet files; - for CSV "
+        "from standard input.",
         show_default=False,
     ),
 ]

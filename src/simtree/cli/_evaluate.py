@@ -27,9 +27,10 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs
 from simtree.cli._protocol import Enrol, FusionName, FusionOption, Time, protocol_of
-from simtree.cli._tables import check_there, read_samples
+from simtree.cli._tables import check_there
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
     RANKS,
@@ -116,6 +117,7 @@ def evaluate_model(
     confidence: Confidence = 0.95,
     assume: Assume = Assumption.regular,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Folder for plots.", file_okay=False)] = None,
+    dask: Dask = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
@@ -142,6 +144,7 @@ def evaluate_model(
                 __weighting=None if weighting is Weighting.samples else weighting,
                 __sessions=sessions,
                 __n_pairs=None if n_pairs == DEFAULT_COMPARISONS else n_pairs,
+                __dask=dask,
             )
             comparisons = _read(scores)
             found = evaluate_scores(comparisons.scores, comparisons.same, identities=comparisons.identities)
@@ -156,7 +159,8 @@ def evaluate_model(
             report = getattr(learned, "threshold_report_", None)
             options = {"unit": unit.value, "weighting": weighting.value, "n_pairs": n_pairs or None}
             columns = {"never_pair": never_pair, "by": by, "sessions": sessions, "enrol": enrol, "time": time}
-            found = _from_model(learned, data, label, columns, fusion, n_jobs, options)
+            with opened_cluster(dask) as client:
+                found = _from_model(client, learned, data, label, columns, fusion, n_jobs, options)
             of_report = None if report is None else report.fusion
             if found.fusion != of_report:  # the threshold of the model is for other scores
                 report = None
@@ -192,6 +196,7 @@ def _refuse(**given: Any) -> None:
 
 
 def _from_model(
+    client: Any,
     learned: Any,
     data: Path,
     label: str,
@@ -201,19 +206,25 @@ def _from_model(
     options: dict[str, Any],
 ) -> Evaluation:
     """Evaluate a model on a table; ``columns`` are those of never_pair, by, sessions, enrol and time."""
-    found = read_samples(data)
+    others = [name for name in (label, *columns.values()) if name is not None]
+    found, folder = read_for(client, data, others)
     y, apart, pairs = labelled_pairs(found, label, columns["never_pair"])
     by, sessions = (
         None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")
     )
-    X = samples_of(learned, found, [name for name in (label, *columns.values()) if name is not None])
+    X = samples_for(learned, found, folder, others)
     protocol = protocol_of(found, columns["enrol"], fusion, columns["time"])
     n_compared = None if protocol else min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
     used = (protocol["fusion"] or "max") if protocol else None
     is_for_these = getattr(getattr(learned, "threshold_report_", None), "fusion", None) == used
-    options = {**options, **protocol, "threshold": learned.threshold_ if is_for_these else None}
+    threshold = learned.threshold_ if is_for_these else None
+    options |= {**protocol, "by": by, "never_pair": apart, "sessions": sessions, "threshold": threshold}
     with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", n_compared):
-        return evaluate(learned, X, y, by=by, never_pair=apart, sessions=sessions, **options)
+        if client is None:
+            return evaluate(learned, X, y, **options)
+        from simtree.dask import evaluate as evaluate_on_cluster
+
+        return evaluate_on_cluster(learned, X, y, client=client, **options)
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import time
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,8 +29,9 @@ from simtree.cli._common import (
     show_json,
     table,
 )
+from simtree.cli._dask import Dask, opened_cluster, read_for
 from simtree.cli._models import labelled_pairs
-from simtree.cli._tables import UNNAMED, Table, choose_features, read_samples, some_names
+from simtree.cli._tables import UNNAMED, Table, choose_features, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
 from simtree.models._description import describe_choice
@@ -121,6 +123,7 @@ def fit(
         ),
     ] = None,
     seed: Seed = 0,
+    dask: Dask = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
@@ -128,7 +131,7 @@ def fit(
 
     Writes a model file. The expected time is announced first, from small trials on the same data.
     """
-    with friendly_errors():
+    with friendly_errors(), ExitStack() as opened:
         if model is not Kind.forest and trees is not None:
             raise ValueError(f"--trees is for a forest; leave it out with --model {model.value}.")
         if model is Kind.auto and (splitter, depth) != (None, None):
@@ -136,26 +139,28 @@ def fit(
         if model is Kind.tree and open_set is not None:
             raise ValueError("--open-set and --closed-set are for a forest or auto; leave them out with --model tree.")
         check_writable("--out", out.parent, out)
-        found = read_samples(data)
-        y, apart, pairs = labelled_pairs(found, label, never_pair)
+        client = opened.enter_context(opened_cluster(dask))
         others = [label] if never_pair is None else [label, never_pair]
-        names = choose_features(found, features or [], drop or [], others)
-        _tell_unnamed(found, names)
-        X = found.numbers(names, can_drop=True)
+        found, folder = read_for(client, data, others)
+        y, apart, pairs = labelled_pairs(found, label, never_pair)
+        head = found if folder is None else folder.head
+        names = choose_features(head, features or [], drop or [], others)
+        _tell_unnamed(head, names)
+        X = found.numbers(names, can_drop=True) if folder is None else folder.features(names)
         settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
         settings |= {key: value for key, value in (("splitter", splitter and splitter.value), ("max_depth", depth)) if value}
         learner = _learner(model, pairs, trees or N_TREES, open_set, settings)
         n_identities = len(np.unique(pairs.labels))
-        counts = f"{count(len(X), 'row')} with {count(n_identities, 'value')}"
+        counts = f"{count(len(y), 'row')} with {count(n_identities, 'value')}"
         what = f"{counts} of {label}, {count(len(names), 'feature')}"
-        if model is Kind.auto:
+        if model is Kind.auto and client is None:
             say("Estimating the time: each candidate is tried on a few pairs ...")
-        expected = expected_seconds(learner, X, y, apart)
-        say(f"Learning {NAMES[model]} from {what}: about {_duration(expected)}.")
+        expected = expected_seconds(learner, X, y, apart) if client is None else None
+        say(f"Learning {NAMES[model]} from {what}{'.' if expected is None else f': about {_duration(expected)}.'}")
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", UserWarning)
-            learner.fit(X, y, never_pair=apart)
+            _fit(client, learner, X, y, apart)
         seconds = time.perf_counter() - start
         for warning in told:
             say(f"Warning: {_in_options(str(warning.message))}")
@@ -165,7 +170,7 @@ def fit(
         "model": str(out),
         "class": type(learner).__name__,
         "data": str(data),
-        "n_rows": len(X),
+        "n_rows": len(y),
         "label": label,
         "n_identities": n_identities,
         "never_pair": never_pair,
@@ -184,6 +189,15 @@ def fit(
         "bytes": out.stat().st_size,
     }
     show_json(result) if as_json else show(*_lines(result, what))
+
+
+def _fit(client: Any, learner: Any, X: Any, y: Any, apart: Any) -> None:
+    if client is None:
+        learner.fit(X, y, never_pair=apart)
+        return
+    from simtree.dask import fit as fit_on_cluster
+
+    fit_on_cluster(learner, X, y, never_pair=apart, client=client)
 
 
 def _learner(kind: Kind, pairs: PairSampler, n_trees: int, open_set: bool | None, settings: dict[str, Any]) -> Any:
@@ -234,5 +248,6 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
         rows.add_row("AUC on training pairs", f"{result['training_auc']:.3f}; {deeper}")
     rows.add_row("threshold", f"{result['threshold']:.6g} until `simtree calibrate` chooses one with a guarantee")
     rows.add_row("file", f"{file_size(result['bytes'])}, without any row of the data")
-    rows.add_row("took", f"{_duration(result['seconds'])} ({_duration(result['expected_seconds'])} expected)")
+    expected = "" if result["expected_seconds"] is None else f" ({_duration(result['expected_seconds'])} expected)"
+    rows.add_row("took", f"{_duration(result['seconds'])}{expected}")
     return [rows, *choice_tables(result)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ import typer
 from numpy.typing import NDArray
 
 from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, opened_output, say, scoring_bar
-from simtree.cli._models import load_model, parallel_jobs, samples_of
-from simtree.cli._tables import Table, read_samples, stream_table
+from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for, scorer_for
+from simtree.cli._models import load_model, parallel_jobs
+from simtree.cli._tables import Table, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
 
@@ -67,24 +69,31 @@ def score(
             help="CSV, with the columns of PAIRS and whether each pair is accepted; or the four or five columns of bob.",
         ),
     ] = Format.csv,
+    dask: Dask = None,
     n_jobs: Jobs = -1,
 ) -> None:
     """Score the pairs of a file of any length: pairs are read, scored and written block by block."""
-    with friendly_errors(interrupted="Interrupted. Scores that were not written to --out are lost."):
+    with friendly_errors(interrupted="Interrupted. Scores that were not written to --out are lost."), ExitStack() as opened:
         if form is not Format.csv and (data is None or label is None):
             raise typer.BadParameter(f"--format {form.value} names the identities of each pair: give DATA and --label COL.")
         if data is None and (key is not None or columns is not None):
             raise typer.BadParameter("--id and --columns say how PAIRS refers to DATA: give DATA too.")
+        if data is None and dask is not None:
+            raise typer.BadParameter("--dask sends the rows of DATA to a cluster: give DATA and row numbers.")
         if pairs == data == STANDARD_INPUT:
             raise typer.BadParameter("PAIRS and DATA cannot both be standard input; give a file for one of them.")
         learned = load_model(model)
         if out is not None:
             check_writable("--out", out.parent, out)
+        client = opened.enter_context(opened_cluster(dask))
         n_done = 0
 
         def scored() -> Scored:
             nonlocal n_done
-            for part in _scored(learned, pairs) if data is None else _scored_rows(learned, pairs, data, key, columns, label):
+            blocks = (
+                _scored(learned, pairs) if data is None else _scored_rows(client, learned, pairs, data, key, columns, label)
+            )
+            for part in blocks:
                 yield part
                 n_done += len(part[2])
 
@@ -96,11 +105,14 @@ def score(
             say(f"Written: {n_done:,} scores to {out}")
 
 
-def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None) -> Scored:
+def _scored_rows(
+    client: Any, learned: Any, pairs: Path, data: Path, key: str | None, columns: str | None, label: str | None
+) -> Scored:
     """Score pairs of rows of a table, block by block."""
-    found = read_samples(data, [name for name in (label, key) if name is not None])
+    others = [name for name in (label, key) if name is not None]
+    found, folder = read_for(client, data, others, others)
     identities = None if label is None else found.labels(label, "--label")
-    samples = samples_of(learned, found, [name for name in (label, key) if name is not None])
+    score_rows = scorer_for(client, learned, samples_for(learned, found, folder, others))
     keys = None if key is None else found.labels(key, "--id")
     places = None if keys is None else _places(found, str(key), keys)
     for part in stream_table(pairs, as_text=key is not None):
@@ -109,7 +121,7 @@ def _scored_rows(learned: Any, pairs: Path, data: Path, key: str | None, columns
         if identities is not None:
             names = rows if keys is None else keys[rows]
             named = np.stack([identities[rows].astype(str), names.astype(str)], axis=2)
-        yield part.frame, named, learned.pair_score(rows, samples)
+        yield part.frame, named, score_rows(rows)
 
 
 def _scored(learned: Any, pairs: Path) -> Scored:

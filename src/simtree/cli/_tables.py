@@ -216,8 +216,20 @@ def check_there(path: Path) -> None:
         beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
         raise FileNotFoundError(f"there is no file {path}{f'; did you mean {close[0]}?' if close else '.'}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give a file.")
+    if path.is_dir() and not is_parquet_folder(path):
+        raise IsADirectoryError(f"{path} is a folder; give a file, or a folder of Parquet files.")
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Return whether this is a folder of Parquet files, as Dask and Spark write one table."""
+    return path.is_dir() and bool(parquet_files(path))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the files of a Parquet folder in the order of their numbers, so that a row has the same number everywhere."""
+    return sorted(
+        path.glob("*.parquet"), key=lambda file: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", file.name)]
+    )
 
 
 def read_table(path: Path, text: Sequence[str] = ()) -> Table:
@@ -302,13 +314,15 @@ def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
     readers: dict[str, Callable[[Path], Table]] = {
         "csv": lambda path: _read_text(path, text),
         "tsv": lambda path: _read_text(path, text),
-        "parquet": lambda path: Table(path, pd.read_parquet(path)),
+        "parquet": lambda path: Table(path, _read_parquet(path)),
         "feather": lambda path: Table(path, pd.read_feather(path)),
         "npz": _read_npz,
         "npy": _read_npy,
     }
     if path == STANDARD_INPUT:
         return readers["csv"]
+    if path.is_dir():
+        return readers["parquet"]
     if file_kind(path) not in readers:
         raise ValueError(f"{path.name}: the extension must tell what it is, one of {', '.join(f'.{k}' for k in readers)}.")
     return readers[file_kind(path)]
@@ -352,7 +366,7 @@ def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame
     if file_kind(path) in ("csv", "tsv"):
         separator = _separator(path, _head(path))
         return _plain_separator(path, separator), _text_parts(path, separator, as_text)
-    if file_kind(path) == "parquet":
+    if file_kind(path) == "parquet" or path.is_dir():
         return None, _parquet_parts(path)
     whole = read_table(path).frame
     return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
@@ -364,12 +378,19 @@ def _text_parts(source: Any, separator: str, as_text: bool) -> Iterator[pd.DataF
         yield from parts
 
 
+def _read_parquet(path: Path) -> pd.DataFrame:
+    if not path.is_dir():
+        return pd.read_parquet(path)
+    return pd.concat([pd.read_parquet(part) for part in parquet_files(path)], ignore_index=True)
+
+
 def _parquet_parts(path: Path) -> Iterator[pd.DataFrame]:
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=ROWS):
-            yield batch.to_pandas()
+    for part in parquet_files(path) if path.is_dir() else [path]:
+        with ParquetFile(part) as file:
+            for batch in file.iter_batches(batch_size=ROWS):
+                yield batch.to_pandas()
 
 
 def _head(path: Path) -> bytes:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from distributed import Client
+from sklearn.utils.validation import check_is_fitted
 
 from simtree.dask._cluster import Cluster
 from simtree.dask._inputs import check_model, known, samples_on, stacked_pairs
 from simtree.evaluation import Evaluation
 from simtree.evaluation import evaluate as evaluate_here
+from simtree.pairs._inputs import check_samples
 
 Model = TypeVar("Model")
 
@@ -129,6 +131,12 @@ def calibrate_threshold(model: Model, X: Any, y: Any, *, client: Client | None =
     samples, y, options = _arguments(Cluster(client), X, y, options)
     model.calibrate_threshold(samples, y, **options)  # type: ignore[attr-defined]
     return model
+
+
+def scorer_on(model: Any, X: Any, client: Client | None) -> Any:
+    """Return a function from two arrays of row numbers to scores, for pairs that come in many blocks."""
+    check_is_fitted(model)
+    return model._scorer(model._prepared(check_samples(model, samples_on(Cluster(client), X))))
 
 
 def _arguments(cluster: Cluster, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

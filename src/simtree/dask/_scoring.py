@@ -17,8 +17,10 @@ from simtree.pairs._store import renumbered
 
 Index = NDArray[np.int32]
 Scores = NDArray[np.float64]
-# Number of pairs that one task scores; fewer are scored here, because sending the model takes longer.
-BLOCK, FEW = 1 << 18, 1 << 15
+# Number of pairs that one task scores if they are sent to it, and if it finds them itself, which takes a moment.
+BLOCK, FOUND_BLOCK = 1 << 16, 1 << 18
+# So many are scored here, because sending the model takes longer.
+FEW = 1 << 14
 # Share of the memory of a worker that the rows of a block may take, if they are sent there for it.
 ROWS_MEMORY = 0.1
 
@@ -50,7 +52,8 @@ class ArrayScorer:
         sampler = Shared(self._cluster, source)
 
         def calls(block: DifferentBlock) -> list[Callable[[], Any]]:
-            return [self._call(block, rows, sampler) for rows in _slices(len(block.first), BLOCK)]
+            size = FOUND_BLOCK if block.identities else BLOCK
+            return [self._call(block, rows, sampler) for rows in _slices(len(block.first), size)]
 
         return _in_order(self._cluster, blocks, calls)
 
