@@ -31,7 +31,8 @@ def die_once(flag):
 class DeadlySplitter(CutSplitter):
     """A splitter that kills the first worker that uses it."""
 
-    def __init__(self, flag=""):
+    def __init__(self, flag="", min_samples_leaf=1):
+        super().__init__(min_samples_leaf=min_samples_leaf)
         self.flag = flag
 
     def split(self, cell):

@@ -13,7 +13,7 @@ from simtree.dask import _cluster, _samples
 
 @pytest.fixture(scope="session")
 def client():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 

@@ -124,7 +124,7 @@ def test_all_workers_are_lost(people, tmp_path, monkeypatch):
     monkeypatch.setattr(_cluster, "MAX_SECONDS_ALONE", 0.5)
     monkeypatch.setattr(_cluster, "SECONDS_PER_LOOK", 0.2)
     X, y = people
-    with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=0, dashboard_address=":0") as cluster, Client(cluster) as client:
         command = [
             sys.executable,
             "-m",

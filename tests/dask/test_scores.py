@@ -118,13 +118,13 @@ def test_bad_input_is_told_in_one_sentence(forest, people, client, too_large):
     with pytest.raises(ValueError, match="X has 4 features, but SimilarityForest is expecting 5"):
         simdask.evaluate(forest, chunks[:, :4], y, client=client)
     with pytest.raises(IndexError, match="row number 480"):
-        simdask.pair_score(forest, [[0, 480]], chunks, client=client)
+        simdask.pair_score(forest, [[0, 480]], da.from_array(X, chunks=(100, 5)), client=client)
     with pytest.raises(TypeError, match="is not a similarity"):
         simdask.fit("forest", X, y, client=client)
     with pytest.raises(TypeError, match=r"is not a dask\.distributed\.Client"):
         simdask.fit(SimilarityForest(), X, y, client="tcp://")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        simdask.fit(SimilarityForest(), chunks, y[:10], client=client)
+        simdask.fit(SimilarityForest(), da.from_array(X, chunks=(100, 5)), y[:10], client=client)
     names = pd.DataFrame(X, columns=list("abcde"))
     named = DistanceSimilarity().fit(names, y)
     with pytest.raises(ValueError, match="feature names should match"):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
-from distributed import futures_of
 
 from simtree._utils.matrices import check_rows
 from simtree.dask._cluster import Cluster
@@ -49,16 +47,14 @@ def samples_on(cluster: Cluster, X: Any) -> ClusterSamples:
 def as_rows(X: Any) -> tuple[Any, Any]:
     """Return a collection as a Dask array whose chunks have all columns, and an empty part of it with their names."""
     if hasattr(X, "columns"):
-        frame = X._meta
-        return dask.optimize(X.to_dask_array())[0], frame
+        return X.to_dask_array(), X._meta
     if not isinstance(X, da.Array):
         raise TypeError(f"X is a {type(X).__name__}; give a Dask array or frame, or what fit of the model takes.")
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}; give one row per sample.")
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    # What is in the memory of workers already keeps its keys.
-    return X if futures_of(X) else dask.optimize(X)[0], np.empty((0, X.shape[1]), dtype=X.dtype)
+    return X, np.empty((0, X.shape[1]), dtype=X.dtype)
 
 
 def stacked_pairs(X: Any) -> tuple[Any, np.ndarray[Any, Any] | None]:

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 from dask.core import flatten
-from dask.graph_manipulation import clone
+from distributed import futures_of
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+import dask
 from simtree._utils.matrices import check_rows
 from simtree.dask._cluster import Cluster, Shared, new_key, once_then
 from simtree.dask._scoring import ArrayScorer, RowScorer
@@ -248,12 +249,9 @@ class ChunkSamples(ClusterSamples):
         raw: ChunkSamples | None = None,
     ) -> None:
         self.cluster, self.array, self._head = cluster, array, head
-        self._graph = dict(array.__dask_graph__())
-        self._keys = list(flatten(array.__dask_keys__()))
+        self._graph, self._keys = graph_of(array) if raw is None else (raw._graph, raw._keys)
         self.steps = steps
         self._raw = self if raw is None else raw
-        if raw is not None:
-            self._keys = raw._keys  # without those of empty chunks
 
     @cached_property
     def _facts(self) -> list[ChunkFacts]:
@@ -423,10 +421,16 @@ class ChunkSamples(ClusterSamples):
         return graph, names
 
     def _graph_again(self) -> tuple[dict[Any, Any], list[Any]]:
-        """Return the graph and the keys of the chunks under new names."""
-        again = clone(self.array)
-        renamed = dict(zip(flatten(self.array.__dask_keys__()), flatten(again.__dask_keys__()), strict=True))
-        return dict(again.__dask_graph__()), [renamed[key] for key in self._keys]
+        """Return the graph and the keys of the chunks under new names; chunks that workers keep anyway as they are.
+
+        Not by `dask.graph_manipulation.clone`, whose tasks keep the old name inside, which the fusion of tasks does not bear.
+        """
+        if not all(hasattr(task, "substitute") for task in self._graph.values()):
+            return dict(self._graph), self._keys
+        name = new_key("again")
+        renamed = {key: f"{name}-{number}" for number, key in enumerate(self._graph)}
+        again = {renamed[key]: task.substitute(renamed, key=renamed[key]) for key, task in self._graph.items()}
+        return again, [renamed[key] for key in self._keys]
 
 
 class Choice:
@@ -434,6 +438,12 @@ class Choice:
 
     def __init__(self, rows: list[NDArray[Any]]) -> None:
         self.rows = rows
+
+
+def graph_of(array: Any) -> tuple[dict[Any, Any], list[Any]]:
+    """Return the optimised graph of an array, and the keys of its chunks; what is in the memory of workers keeps its keys."""
+    (made,) = (array,) if futures_of(array) else dask.optimize(array)
+    return dict(made.__dask_graph__()), list(flatten(made.__dask_keys__()))
 
 
 def as_matrix(chunk: Any) -> Rows:

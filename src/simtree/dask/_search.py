@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._utils.validation import check_integer, check_real
 from simtree.dask._cluster import Cluster, Shared, new_key, once_then
 from simtree.dask._inputs import as_rows, check_model, known, samples_on
-from simtree.dask._samples import ArraySamples, as_matrix, on_pieces, with_row
+from simtree.dask._samples import ArraySamples, as_matrix, graph_of, on_pieces, with_row
 from simtree.dask._scoring import BLOCK, RowScorer, lightened, score_pairs, score_rows
 from simtree.pairs._inputs import check_index_pairs, check_samples
 
@@ -145,7 +145,7 @@ def _searched(cluster: Cluster, shared: Shared, X: Any) -> Iterator[Any]:
         calls = (_search_call(cluster, shared, X[start : start + SEARCHED_ROWS]) for start in starts)
         return cluster.run(calls)
     array, _ = as_rows(X)
-    graph, keys = dict(array.__dask_graph__()), list(flatten(array.__dask_keys__()))
+    graph, keys = graph_of(array)
 
     def futures_of(chosen: list[Any]) -> list[Any]:
         calls = {new_key("search-chunk"): (search_chunk, shared.future(), key) for key in chosen}
