@@ -162,3 +162,20 @@ def test_dask_is_imported_for_dask_alone():
     code = "import sys, simtree, simtree.models, simtree.evaluation; print('dask' in sys.modules, 'distributed' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:target_fpr")
+def test_candidates_are_compared_at_the_same_time(people, client, monkeypatch):
+    from simtree import AutoSimilarity
+    from simtree.models import _presets
+
+    chosen = {name: _presets.CANDIDATES[name] for name in list(_presets.CANDIDATES)[:2]}
+    monkeypatch.setattr(_presets, "CANDIDATES", chosen)
+    X, y = people
+    expected = AutoSimilarity(open_set=True, random_state=0).fit(X, y)
+    found = simdask.fit(AutoSimilarity(open_set=True, random_state=0), da.from_array(X, chunks=(100, 5)), y, client=client)
+    for column in ("name", "weight", "criterion", "auc"):
+        np.testing.assert_array_equal(found.results_[column], expected.results_[column])
+    rows = np.arange(480).reshape(-1, 2)
+    np.testing.assert_array_equal(found.pair_score(rows, X), expected.pair_score(rows, X))

@@ -249,6 +249,8 @@ class ChunkSamples(ClusterSamples):
         raw: ChunkSamples | None = None,
     ) -> None:
         self.cluster, self.array, self._head = cluster, array, head
+        self._graph: dict[Any, Any]
+        self._keys: list[Any]
         self._graph, self._keys = graph_of(array) if raw is None else (raw._graph, raw._keys)
         self.steps = steps
         self._raw = self if raw is None else raw

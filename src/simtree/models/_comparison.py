@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,9 @@ class Comparison:
         Random seed of the candidates.
     n_jobs : int or None
         Number of parallel jobs.
+    compute : callable, optional
+        Runs calls elsewhere, see `SampleStore.compute`: candidates are then compared at the same time, unless seconds are
+        counted.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Comparison:
         n_all: int,
         seed: int,
         n_jobs: int | None,
+        compute: Callable[[str, Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None,
     ) -> None:
         self.samples, self.source, self.units = samples, source, units
         self.representation = representation
@@ -79,6 +84,8 @@ class Comparison:
         self.costs: dict[str, Cost] = {}
         self.skipped: dict[str, str] = {}
         self.n_known = len(samples)
+        self._compute = None if budget.is_limited else compute
+        self._known: dict[tuple[str, int], FloatArray | ValueError] = {}
         self._choosers: dict[int, Chooser] = {}
         self._longest_trial = self._promised = 0.0
 
@@ -97,15 +104,19 @@ class Comparison:
         held_out = [HeldOut(self.samples, self.source, fold, self.representation) for fold in folds]
         self.n_known = max(len(fold.samples) for fold in held_out)
         if number:
-            for name in self.chooser().contenders():
+            contenders = self.chooser().contenders()
+            self._prefetch(contenders, held_out)
+            for name in contenders:
                 self._add(name, held_out)
                 yield name
         else:
+            self._prefetch(list(self.candidates), held_out[:1])
             for name in self.candidates:
                 if self._allows(name, held_out):
                     self._add(name, held_out[:1])
                 yield name
             self._give_up(folds[0])
+            self._prefetch(list(self.scores), held_out[1:])
             for name in self.candidates:
                 if name in self.scores:
                     self._add(name, held_out[1:])
@@ -187,13 +198,31 @@ class Comparison:
     def _add(self, name: str, held_out: list[HeldOut]) -> None:
         """Add the scores of a candidate in some folds; one that cannot be fitted on such data is skipped."""
         start = time.perf_counter()
-        size = presets.SMALL.compared_on(self.n_known)
         try:
-            self.scores.setdefault(name, []).extend([fold.score(self.model(name, size)) for fold in held_out])
+            self.scores.setdefault(name, []).extend([self._scores(name, fold) for fold in held_out])
         except ValueError as error:
             self.skipped[name] = str(error)
             del self.scores[name]
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def _scores(self, name: str, fold: HeldOut) -> FloatArray:
+        """Return the scores of a candidate in a fold, which may be known already; raise if it cannot be fitted."""
+        found = self._known.pop((name, id(fold)), None)
+        if isinstance(found, ValueError):
+            raise found
+        return fold.score(self.model(name, presets.SMALL.compared_on(self.n_known))) if found is None else found
+
+    def _prefetch(self, names: Sequence[str], held_out: list[HeldOut]) -> None:
+        """Find the scores of several candidates in some folds at the same time, if there is somebody who does."""
+        if self._compute is None or not held_out:
+            return
+        size = presets.SMALL.compared_on(self.n_known)
+        models = {name: presets.seeded(self.candidates[name][0](size), self.seed, None) for name in names}
+        parts = [(number, name) for number in range(len(held_out)) for name in names]
+        found = self._compute(
+            "compare-candidate", partial(_score_fold, held_out), [(number, models[name]) for number, name in parts]
+        )
+        self._known |= {(name, id(held_out[number])): scores for (number, name), scores in zip(parts, found, strict=True)}
 
     def _give_up(self, fold: Fold) -> None:
         """Skip the candidates that are so much worse than the best on the first fold that the others are not worth the time."""
@@ -239,3 +268,8 @@ class Comparison:
         again = sum(self.seconds.values()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
+
+
+def _score_fold(held_out: list[HeldOut], part: tuple[int, Any]) -> FloatArray:
+    number, model = part
+    return held_out[number].score(model)
