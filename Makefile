@@ -103,7 +103,7 @@ OLDEST := numpy==2.0.* scipy==1.13.* scikit-learn==1.6.* numba==0.61.* joblib==1
 oldest: ## the tests with the oldest versions that are allowed, in an environment of their own
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" $(OLDEST)
-	$(VENV)-oldest/bin/python -m pytest -n 2 tests -W "ignore::pytest.PytestRemovedIn10Warning"
+	$(VENV)-oldest/bin/python -m pytest -n 2 -m "not long" tests -W "ignore::pytest.PytestRemovedIn10Warning"
 
 .PHONY: hooks wheel
 hooks: $(VENV)/dev.stamp    ## the hooks of .pre-commit-config.yaml on all files

@@ -31,6 +31,9 @@ from simtree import DistanceSimilarity, SimilarityForest
 from simtree import dask as simdask
 from simtree.dask import _samples
 from simtree.experiments._results import markdown_table
+from simtree.growing._bagging import draw_bag
+from simtree.growing._grower import sample_both_kinds
+from simtree.pairs._sampling import PairSampler
 
 MEGABYTE = 1e6
 
@@ -268,7 +271,26 @@ def bench_first(size: Size) -> dict[str, Any]:
     return {"first tree, CPU (s)": first, "second tree, CPU (s)": second, "memory of a worker after it (MB)": idle / MEGABYTE}
 
 
+def bench_draw(size: Size) -> dict[str, Any]:
+    """Time how the pairs of a tree are drawn here, for one tree after the other."""
+    y = np.arange(size.n_rows) // 4
+    source = PairSampler(y)
+    rng = np.random.default_rng(0)
+
+    def draw() -> None:
+        bagged, _ = draw_bag(source, np.arange(size.n_rows), size.n_rows, rng)
+        sample_both_kinds(bagged, rng, size.n_pairs, 0.5, "pairs")
+
+    arrays = [value for value in vars(source).values() if isinstance(value, np.ndarray)]
+    return {
+        "samples": size.n_rows,
+        "CPU per tree and sample (ns)": 1e9 * min(timed(draw)[1] for _ in range(3)) / size.n_rows,
+        "memory per sample (bytes)": sum(array.nbytes for array in arrays) / size.n_rows,
+    }
+
+
 PARTS = {
+    "draw": bench_draw,
     "fit": bench_fit,
     "overhead": bench_overhead,
     "traffic": bench_traffic,
@@ -291,9 +313,12 @@ def main() -> None:
     size = SIZES[options.size]
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "bench_dask.json"
-    found: dict[str, Any] = {"size": asdict(size), "n_cpus": os.cpu_count(), "load": os.getloadavg()[0]}
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    found |= {"size": asdict(size), "n_cpus": os.cpu_count(), "load": os.getloadavg()[0]}
     for name in options.parts or PARTS:
         found[name] = PARTS[name](size)
+        if name == "fit":
+            found["fit_features"] = size.n_features
         lines = [[what, value if isinstance(value, bool | int) else f"{value:.3g}"] for what, value in found[name].items()]
         print(f"## {name}\n\n{markdown_table(['what', 'measured'], lines)}\n", flush=True)
         file.write_text(json.dumps(found, indent=2))

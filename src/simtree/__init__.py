@@ -91,6 +91,7 @@ __all__ = [
 ]
 
 _PUBLIC = (
+    "dask",
     "datasets",
     "evaluation",
     "gallery",

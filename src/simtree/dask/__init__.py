@@ -3,6 +3,11 @@
 Requires the extra ``simtree[dask]``.
 """
 
+import importlib.util
+
+if importlib.util.find_spec("dask") is None or importlib.util.find_spec("distributed") is None:
+    raise ImportError('simtree.dask needs Dask; install it with: pip install "simtree[dask]"')
+
 from simtree.dask._fit import calibrate_threshold, evaluate, fit
 from simtree.dask._search import pair_score, top_k
 

@@ -40,7 +40,7 @@ BATCH_MEMORY = 0.15
 # Share of the memory of a worker that the rows of one tree may take: they are there twice while they are put together.
 MAX_ROWS_MEMORY = 0.4
 # Pieces of rows that one pass makes at most, because each is a task of the scheduler.
-MAX_PIECES = 20_000
+MAX_PIECES = 200_000
 
 
 class ClusterSamples(SampleStore):
