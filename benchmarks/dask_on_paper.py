@@ -66,8 +66,8 @@ def main() -> None:
         print(f"### {part}\n\n{markdown_table(['', *(f'{n:,} workers' for n in WORKERS)], rows)}\n")
     print(
         f"Client: {N_SAMPLES * constants['draw']['memory per sample (bytes)'] / 1e9:,.0f} GB for labels. Assumed: workers with "
-        f"one thread and {MEMORY / 1e9:g} GB, {READ / 1e6:g} MB/s from storage, {NETWORK / 1e6:g} MB/s between workers, chunks of "
-        f"{CHUNK / 1e6:g} MB."
+        f"one thread and {MEMORY / 1e9:g} GB, {READ / 1e6:g} MB/s from storage, {NETWORK / 1e6:g} MB/s between workers, "
+        f"chunks of {CHUNK / 1e6:g} MB."
     )
 
 

@@ -471,6 +471,7 @@ def _made(steps: tuple[Step, ...], numbers: Numbers, pieces: Sequence[Rows]) -> 
 def on_pieces(
     function: Callable[..., Any], shared: tuple[Any, Any], numbers: Numbers | None, pieces: list[Rows], *arguments: Any
 ) -> Any:
+    """Return the result of a function of rows that come in pieces, after the steps that are shared with a value."""
     steps, value = shared
     return function(value, _made(steps, np.empty(0, dtype=np.int64) if numbers is None else numbers, pieces), *arguments)
 

@@ -159,6 +159,7 @@ def _score_here(model: Any, values: NDArray[Any], first: Index, second: Index) -
 
 
 def score_pairs(shared: tuple[Any, NDArray[Any]], first: Index, second: Index) -> Scores:
+    """Return the scores of pairs by a model, which is shared with the prepared samples."""
     model, values = shared
     scores: Scores = model._score_pairs(SamplePairs(values, values, first, second))
     return scores
@@ -170,4 +171,5 @@ def _score_identities(shared: tuple[Any, NDArray[Any]], source: Any, identities:
 
 
 def score_rows(model: Any, samples: NDArray[Any], first: Index, second: Index) -> Scores:
+    """Return the scores of pairs of prepared samples."""
     return score_pairs((model, samples), first, second)

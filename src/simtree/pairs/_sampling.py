@@ -291,8 +291,10 @@ class PairSampler(PairSource):
 
         Returns
         -------
-        first, second : ndarrays of shape (n_pairs,)
-            Row numbers.
+        first : ndarray of shape (n_pairs,)
+            Row numbers of the samples of these labels.
+        second : ndarray of shape (n_pairs,)
+            Row numbers of the samples of later labels.
         """
         order, starts = self._order, self._starts
         parts = []
