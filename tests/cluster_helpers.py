@@ -66,3 +66,17 @@ class SlowSplitter(CutSplitter):
     def split(self, cell):
         time.sleep(0.05)
         return super().split(cell)
+
+
+def made_rows(block_info=None, *, start=0, n_rows=0, n_features=0):
+    """Return the rows of a chunk, as if they were read from somewhere."""
+    if block_info:
+        (start, stop), (_, n_features) = block_info[None]["array-location"]
+        n_rows = stop - start
+    return np.random.default_rng(start).random((n_rows, n_features), dtype=np.float32)
+
+
+def peak_memory():
+    """Return the peak of the memory of this process, in bytes."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
