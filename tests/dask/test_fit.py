@@ -80,8 +80,15 @@ def test_chunks_do_not_matter(chunks, people, client, too_large, tmp_path):
 
 @pytest.mark.parametrize(
     ("form", "fits"),
-    [("array", True), ("array", False), ("frame", True), ("dask frame", True), ("dask frame", False)]
-    + [("empty chunks", False), ("persisted", False)],
+    [
+        ("array", True),
+        ("array", False),
+        ("frame", True),
+        ("dask frame", True),
+        ("dask frame", False),
+        ("empty chunks", False),
+        ("persisted", False),
+    ],
 )
 def test_any_form_of_samples(form, fits, people, client, tmp_path, request):
     X, y = people

@@ -141,6 +141,8 @@ def scorer_on(model: Any, X: Any, client: Client | None) -> Any:
 
 def _arguments(cluster: Cluster, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Return samples on the cluster, and labels and options in the memory of this program."""
+    if options.get("enrol") is not None:
+        raise ValueError("enrol is not supported on a cluster; use simtree.evaluate or the model's calibrate_threshold.")
     X, pairs = stacked_pairs(X)
     options = {name: known(cluster, value) for name, value in options.items()}
     if pairs is not None:
