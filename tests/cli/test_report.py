@@ -51,12 +51,13 @@ def test_a_report_is_written(folder, tmp_path):
     result = json.loads(
         run(
             *("report", folder / "m.simtree", folder / "test.csv", "--label", "the person", "-o", page),
-            *("--with-samples", "--image-shape", "2x2", "--unit", "samples", "--json"),
+            *("--with-samples", "--image-shape", "2x2", "--unit", "samples", "--enrolled", "1,3", "--json"),
         ).stdout
     )
     assert result["bytes"] == page.stat().st_size
     assert result["unit"] == "samples"
     assert "Xanthippe" in page.read_text()
+    assert "How many samples to enrol" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,8 @@ def test_a_report_is_written(folder, tmp_path):
         (["--image-shape", "28"], 2, "--image-shape 28 is not height x width"),
         (["--image-shape", "3x3"], 1, "image_shape=(3, 3) does not fit samples with 4 features"),
         (["--by", "colour"], 1, "colour"),
+        (["--enrolled", "1;2"], 2, "--enrolled 1;2 is not a list of numbers"),
+        (["--enrolled", "4"], 1, "enrolled=4 needs two identities with 5 samples or more"),
     ],
 )
 def test_bad_options_leave_no_file(folder, tmp_path, options, code, message):

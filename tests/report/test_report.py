@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import struct
@@ -18,7 +19,9 @@ import simtree.report
 from report_people import held_out, model_of
 from simtree import GaussianSimilarity, evaluate
 from simtree.evaluation._report import ThresholdRates
+from simtree.metrics import eer, roc_curve
 from simtree.pairs._coordinates import CoordinateSet
+from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import Watched
 from simtree.report._images import grey_image, signed_image
 from simtree.report._tree import tree_of
@@ -163,6 +166,33 @@ def test_hardest_pairs_are_those_of_all_scores(apart):
         assert len(set(rows)) == 8
         for pair in found:
             assert pair.score == scores[(first == pair.first) & (second == pair.second)][0]
+
+
+def test_more_enrolled_samples_are_those_of_the_definition(tmp_path):
+    """Probes are the rows after the largest number; the score with an identity is the best of its first rows."""
+    X, y, _ = held_out()
+    model = model_of("forest")
+    found = dict(eer_by_enrolled(model, X, y, [3, 1]))
+    assert list(found) == [1, 3]
+    names = list(dict.fromkeys(y))
+    rows = {name: np.flatnonzero(y == name) for name in names}
+    for number, estimate in found.items():
+        scores, same = [], []
+        for probe, enrolled in itertools.product(names, names):
+            pairs = np.column_stack([np.full(number, rows[probe][3]), rows[enrolled][:number]])
+            scores.append(model.pair_score(pairs, X).max())
+            same.append(probe == enrolled)
+        assert estimate.value == pytest.approx(eer(roc_curve(scores, same)).value)
+        assert estimate.low <= estimate.value <= estimate.high
+    simtree.report.write(model, X, y, tmp_path / "page.html", enrolled=[1, 3])
+    page = (tmp_path / "page.html").read_text()
+    assert [row["eer"] for row in data_of(page)["charts"]["enrolment"]["datasets"]["values"]] == [
+        e.value for e in found.values()
+    ]
+    with pytest.raises(ValueError, match="enrolled=4 needs two identities with 5 samples or more"):
+        simtree.report.write(model, X, y, tmp_path / "page.html", enrolled=[4])
+    with pytest.raises(ValueError, match="enrolled=0"):
+        simtree.report.write(model, X, y, tmp_path / "page.html", enrolled=[0])
 
 
 def test_cells_have_their_counts_segments_and_rules():

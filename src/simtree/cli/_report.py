@@ -50,6 +50,14 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
+def _numbers(text: str | None) -> list[int]:
+    """Return whole numbers that are given as ``1,2,5``."""
+    parts = [] if text is None else text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"--enrolled {text} is not a list of numbers; give it as in 1,2,5.")
+    return [int(part) for part in parts]
+
+
 def report(
     model: Model,
     data: Data,
@@ -70,6 +78,14 @@ def report(
     ] = Unit.identities,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     confidence: Confidence = 0.95,
+    enrolled: Annotated[
+        str | None,
+        typer.Option(
+            "--enrolled",
+            metavar="N,N,...",
+            help="Also the equal error rate with these numbers of enrolled samples per identity, such as 1,2,5.",
+        ),
+    ] = None,
     with_samples: Annotated[
         bool,
         typer.Option(
@@ -87,7 +103,7 @@ def report(
 
     The file needs no network. No sample is in it, unless --with-samples is given.
     """
-    shape = _shape(image_shape)
+    shape, numbers = _shape(image_shape), _numbers(enrolled)
     with friendly_errors(interrupted=f"Interrupted. {out} was not written."):
         if importlib.util.find_spec("altair") is None or importlib.util.find_spec("vl_convert") is None:
             raise ImportError('The report needs altair and vl-convert-python; install them with: pip install "simtree[report]"')
@@ -115,6 +131,7 @@ def report(
                 unit=unit.value,
                 n_pairs=n_pairs or None,
                 confidence=confidence,
+                enrolled=numbers,
                 with_samples=with_samples,
                 image_shape=shape,
                 title=title,

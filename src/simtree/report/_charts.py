@@ -6,13 +6,14 @@ Colours are variables of style.css, so that charts follow dark mode and print. W
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from simtree.evaluation._results import Band, Evaluation
+from simtree.evaluation._results import Band, Estimate, Evaluation
 from simtree.metrics import FloatArray
 from simtree.report._words import percent
 
@@ -299,6 +300,31 @@ def cmc_chart(rates: FloatArray, chance: float) -> dict[str, Any]:
     dotted = base.mark_line(stroke=FAINT, strokeDash=[3, 3]).encode(y="chance:Q")
     solid = base.mark_line(stroke=SAME, point=alt.OverlayMarkDef(fill=SAME)).encode(y=y)
     return _finished(alt.layer(dotted, solid), {"values": values}, height=240)
+
+
+def enrolment_chart(rates: Sequence[tuple[int, Estimate]]) -> dict[str, Any]:
+    """Return the chart of the equal error rate against the number of enrolled samples.
+
+    Parameters
+    ----------
+    rates : sequence of (int, Estimate)
+        Result of `eer_by_enrolled`.
+
+    Returns
+    -------
+    dict
+        The specification.
+    """
+    alt = require_altair()
+    values = [{"number": number, "eer": rate.value, "low": rate.low, "high": rate.high} for number, rate in rates]
+    x = alt.X("number:O", title="Enrolled samples per identity", axis=alt.Axis(labelAngle=0))
+    axis = alt.Axis(labelExpr="format(datum.value * 100, '~r') + ' %'", tickCount=5)
+    base = alt.Chart(alt.NamedData("values")).encode(x=x)
+    ends = base.mark_rule(stroke=SAME, strokeWidth=3, opacity=0.5).encode(
+        y=alt.Y("low:Q", title="Equal error rate", axis=axis, scale=alt.Scale(zero=True)), y2="high:Q"
+    )
+    line = base.mark_line(stroke=SAME, point=alt.OverlayMarkDef(fill=SAME, size=70)).encode(y="eer:Q")
+    return _finished(alt.layer(ends, line), {"values": values}, height=220)
 
 
 def subgroup_chart(evaluation: Evaluation, kind: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from simtree.report._words import interval, percent, plain, what_it_does
 # Values that the fields of the page start with.
 GALLERY, TRAFFIC, IMPOSTORS, PRICE_ACCEPT, PRICE_REJECT = 1_000, 1_000, 1, 100, 1
 MAX_BARS = 15
+FUSIONS = {"max": "highest", "mean": "mean", "top_mean": "mean of the three highest"}
 
 
 def section(name: str, title: str, *parts: str) -> str:
@@ -257,6 +258,26 @@ def identification(result: Evaluation, chance: float) -> str:
             f"CMC curve, and a ranking by chance (dotted) among {result.n_identities or 0:,} identities.",
         ),
         table("Searches", ["search", "share", f"{percent(result.confidence)} interval"], [*ranks, *rates]),
+    )
+
+
+def enrolment(rates: Sequence[tuple[int, Estimate]], fusion: str, confidence: float) -> str:
+    """Return how the equal error rate depends on the number of enrolled samples."""
+    rows = [(str(number), percent(rate.value), interval(rate.low, rate.high)) for number, rate in rates]
+    (first, before), (last, after) = rates[0], rates[-1]
+    return section(
+        "enrolment",
+        "How many samples to enrol",
+        paragraph(
+            f"The first rows of each identity were enrolled, and its other rows compared with all identities; the score with "
+            f"an identity is the {FUSIONS[fusion]} of the scores with its samples."
+        ),
+        chart(
+            "enrolment",
+            f"Equal error rate {percent(before.value)} with {first} and {percent(after.value)} with {last} enrolled samples.",
+            "Equal error rate against the number of enrolled samples, with intervals for new identities.",
+        ),
+        table("Equal error rates", ["enrolled samples", "EER", f"{percent(confidence)} interval"], rows),
     )
 
 

@@ -29,6 +29,7 @@ from simtree.models._description import describe
 from simtree.models._tree import SimilarityTree
 from simtree.report import _charts as charts
 from simtree.report import _sections as sections
+from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import Watched
 from simtree.report._images import signed_image
 from simtree.report._pairs import describe_pair
@@ -80,6 +81,8 @@ def write(
     weighting: str = "samples",
     n_pairs: int | None = MAX_COMPARISONS,
     confidence: float = 0.95,
+    enrolled: Sequence[int] = (),
+    fusion: str = "max",
     with_samples: bool = False,
     image_shape: tuple[int, int] | None = None,
     n_hardest: int = 3,
@@ -102,6 +105,11 @@ def write(
         HTML file to write.
     by, never_pair, sessions, unit, weighting, n_pairs, confidence : optional
         As in `evaluate`. Identification is part of the report if all pairs are compared.
+    enrolled : sequence of int, default=()
+        Numbers of enrolled samples per identity for which the report has the equal error rate, such as ``(1, 2, 5)``: the first
+        rows of an identity are enrolled, and its rows after the largest number are compared with all identities.
+    fusion : {"max", "mean", "top_mean"}, default="max"
+        How the scores with the enrolled samples of an identity become one, as in `Gallery`.
     with_samples : bool, default=False
         Whether the hardest pairs show identities, values and images. By default no sample is in the file: only row numbers,
         scores and contributions of features.
@@ -141,6 +149,7 @@ def write(
         raise ValueError(f"X has {np.ndim(X)} dimensions; give samples of shape (n_samples, n_features), with their labels y.")
     samples, labels = np.asarray(X), np.asarray(y)
     _check_shape(image_shape, samples.shape[1])
+    by_enrolled = eer_by_enrolled(model, X, labels, enrolled, fusion, confidence) if len(enrolled) else []
     watched = Watched(model)
     result = evaluate(
         watched,
@@ -163,7 +172,10 @@ def write(
         for pairs in watched.hardest(n_hardest)
     ]
     facts = [*origin.facts, *_versions(model), ("SHA-256 of the samples and labels", hash_of(samples, labels))]
-    page = _render(model, result, hard, facts, origin, title, image_shape, with_samples=with_samples)
+    more: dict[str, dict[str, Any]] = {}
+    if by_enrolled:
+        more[sections.enrolment(by_enrolled, fusion, confidence)] = {"enrolment": charts.enrolment_chart(by_enrolled)}
+    page = _render(model, result, hard, facts, origin, title, image_shape, more, with_samples=with_samples)
     write_atomically(Path(path), page)
     return result
 
@@ -211,10 +223,11 @@ def _render(
     origin: Origin,
     title: str | None,
     image_shape: tuple[int, int] | None,
+    more: dict[str, dict[str, Any]],
     *,
     with_samples: bool,
 ) -> str:
-    """Return the page."""
+    """Return the page; ``more`` has further sections with their charts."""
     band = result.simultaneous
     assert band is not None
     described = describe(model)
@@ -241,6 +254,9 @@ def _render(
         chance = 1.0 / max(result.n_identities or 1, 1)
         parts.append(sections.identification(result, chance))
         drawn["cmc"] = charts.cmc_chart(result.cmc, chance)
+    for part, of_part in more.items():
+        parts.append(part)
+        drawn |= of_part
     inner = getattr(model, "best_estimator_", model)
     tree = tree_of(inner.tree_, inner._names(None)) if isinstance(inner, SimilarityTree) else None
     if tree is not None:
