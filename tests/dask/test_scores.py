@@ -119,7 +119,7 @@ def test_bad_input_is_told_in_one_sentence(forest, people, client, too_large):
         simdask.evaluate(forest, chunks[:, :4], y, client=client)
     with pytest.raises(IndexError, match="row number 480"):
         simdask.pair_score(forest, [[0, 480]], da.from_array(X, chunks=(100, 5)), client=client)
-    with pytest.raises(ValueError, match="enrol is not supported on a cluster; use simtree.evaluate"):
+    with pytest.raises(ValueError, match="enrol is not supported on a cluster"):
         simdask.evaluate(forest, X, y, enrol=np.arange(len(y)) % 2 == 0, client=client)
     with pytest.raises(TypeError, match="is not a similarity"):
         simdask.fit("forest", X, y, client=client)
