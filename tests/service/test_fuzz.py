@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
@@ -17,8 +16,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 load_all_checks()
-# Requests per route and mode; SIMTREE_FUZZ=1000 for a long run.
-N_EXAMPLES = int(os.environ.get("SIMTREE_FUZZ", "5"))
+# Requests per route and mode; many of them in `make test-slow`.
+FEW, MANY = 5, 300
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 pytestmark = pytest.mark.slow
@@ -32,12 +31,13 @@ def fuzzed(started, prepared, tmp_path_factory):
         yield api
 
 
+@pytest.mark.parametrize("n_examples", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["as described", "otherwise"])
-def test_no_request_breaks_the_service(fuzzed, prepared, mode):
+def test_no_request_breaks_the_service(fuzzed, prepared, mode, n_examples):
     document = schemathesis.openapi.from_url(f"{fuzzed.url}/openapi.json")
     key = {"Authorization": f"Bearer {prepared.tokens['admin']}"}
     how = settings(
-        max_examples=N_EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+        max_examples=n_examples, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
     )
     statuses = []
     operations = [result.ok() for result in document.get_all_operations()]
@@ -56,5 +56,5 @@ def test_no_request_breaks_the_service(fuzzed, prepared, mode):
         except Exception as error:
             if "Unsatisfiable" not in type(error).__name__:  # what has no parameters cannot be asked for wrongly
                 raise
-    assert len(statuses) > 5 * N_EXAMPLES
+    assert len(statuses) > 5 * n_examples
     assert fuzzed.http.get("/readyz").status_code == 200
