@@ -134,10 +134,10 @@ def run(studies: list[Study], n_repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
-def allowed(repeats: int, n_errors: float) -> float:
-    """Return the number of repeats that may exceed the rate: 5 % and some standard errors."""
+def allowed(repeats: int) -> float:
+    """Return the number of repeats that may exceed the rate: 5 % and two standard errors."""
     share = 1.0 - CONFIDENCE
-    return repeats * share + n_errors * float(np.sqrt(repeats * share * (1.0 - share)))
+    return repeats * share + 2.0 * float(np.sqrt(repeats * share * (1.0 - share)))
 
 
 def pooled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -154,13 +154,9 @@ def pooled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """Return what breaks the promise: all sizes together by two standard errors, or one row, of many, by three.
-
-    With the fewest strangers, the rate is exceeded in 5 % of all draws, and one row in forty by two standard errors.
-    """
-    single = [row for row in rows if not row["grown"] and row["exceeded"] > allowed(row["repeats"], 3.0)]
-    whole = [row for row in pooled(rows) if row["exceeded"] > allowed(row["repeats"], 2.0)]
-    return [line(row) for row in [*single, *whole]]
+    """Return what breaks the promise, one row or all sizes together: 5 % and two standard errors."""
+    calibrated = [row for row in rows if not row["grown"]]
+    return [line(row) for row in [*calibrated, *pooled(rows)] if row["exceeded"] > allowed(row["repeats"])]
 
 
 def line(row: dict[str, Any]) -> str:
@@ -176,7 +172,7 @@ def line(row: dict[str, Any]) -> str:
 def table(stored: dict[str, Any]) -> str:
     """Return the table of the page."""
     head = "| population | enrolled | gallery | max_fpir | strangers | mean FPIR | exceeded |\n|---|---|---|---|---|---|---|"
-    rows, limit = [row for row in stored["rows"] if not row["grown"]], allowed(stored["repeats"], 2.0)
+    rows, limit = [row for row in stored["rows"] if not row["grown"]], allowed(stored["repeats"])
     above = sum(row["exceeded"] > limit for row in rows)
     whole = max(row["exceeded"] / row["repeats"] for row in pooled(rows))
     verb = "is" if above == 1 else "are"
