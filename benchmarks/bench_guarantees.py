@@ -130,8 +130,9 @@ def make_page(stored: dict[str, Any]) -> str:
     """Return the page as Markdown."""
     cells = stored["cells"]
     n_people = sorted({cell["n_people"] for cell in cells})
-    runs = sorted({(cell["n_people"], cell["runs"]) for cell in cells if cell["population"] in POPULATIONS})
-    parts = [HEAD.format(runs=", ".join(f"{n_runs} with {n:,} people" for n, n_runs in runs))]
+    listed = [cell for cell in cells if cell["population"] in POPULATIONS]
+    runs = {n: sorted({cell["runs"] for cell in listed if cell["n_people"] == n}) for n in n_people}
+    parts = [HEAD.format(runs=", ".join(f"{' or '.join(map(str, found))} with {n:,} people" for n, found in runs.items()))]
     for assume in ASSUMPTIONS:
         parts.append(f"## assume={assume!r}")
         for target in TARGETS:
