@@ -12,6 +12,7 @@ import pytest
 
 from simtree.experiments import _mnist as mnist
 from simtree.experiments._results import Order
+from simtree.models import _search
 from simtree.pairs._sampling import PairSampler
 
 TINY_MNIST = mnist.Sizes(
@@ -118,6 +119,18 @@ def place(request, store, tmp_path):
         return lambda name="people": tmp_path / f"{name}.gallery"
     server, schemas = request.getfixturevalue("postgres_server"), {}
     return lambda name="people": server.address(schemas.setdefault(name, next(SCHEMAS)))
+
+
+@pytest.fixture
+def search_by(monkeypatch):
+    """A function that lets `top_k` search by bounds, or by brute force, whatever that costs."""
+    chosen = _search._cheapest
+
+    def choose(*, bounds):
+        cost = 1e12 if bounds else 0.0  # of brute force
+        monkeypatch.setattr(_search, "_cheapest", lambda *given: chosen(*given[:-1], cost))
+
+    return choose
 
 
 @pytest.fixture(scope="session")

@@ -132,9 +132,9 @@ def gallery():
 
 
 @pytest.fixture(params=["scan", "shortcut"])
-def way(request, monkeypatch):
+def way(request, search_by):
     """Run both search methods, if there are two; bounded search even for few pairs."""
-    monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", {"scan": 10**9, "shortcut": 0}[request.param])
+    search_by(bounds=request.param == "shortcut")
 
 
 @pytest.mark.slow

@@ -384,8 +384,8 @@ def check_kernels():
 # An interpreted kernel warns where the compiled one does not.
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value|divide by zero) encountered:RuntimeWarning")
 @pytest.mark.kernel
-@pytest.mark.parametrize("few_pairs", [0, 10**9])
-def test_kernels_take_extreme_numbers(monkeypatch, few_pairs):
+@pytest.mark.parametrize("bounds", [True, False])
+def test_kernels_take_extreme_numbers(search_by, bounds):
     """Runs again interpreted and bounds-checked (`make kernels`), with and without the bounded search."""
-    monkeypatch.setattr("simtree.models._search.MIN_BOUNDED_PAIRS", few_pairs)
+    search_by(bounds=bounds)
     check_kernels()
