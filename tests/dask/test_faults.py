@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -134,11 +135,15 @@ def test_all_workers_are_lost(people, tmp_path, monkeypatch):
             "--no-dashboard",
         ]
         log = (tmp_path / "log").open("w")
-        with log, subprocess.Popen(command, stdout=log, stderr=log):
-            client.wait_for_workers(1)
-            model = clone(FOREST).set_params(splitter=DeadlySplitter(str(tmp_path / "flag")))
-            with pytest.raises(RuntimeError, match="all workers of the Dask cluster were lost"):
-                simdask.fit(model, X, y, client=client)
+        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the worker imports the splitter below from here
+        with log, subprocess.Popen(command, stdout=log, stderr=log, env=paths) as worker:
+            try:
+                client.wait_for_workers(1)
+                model = clone(FOREST).set_params(splitter=DeadlySplitter(str(tmp_path / "flag")))
+                with pytest.raises(RuntimeError, match="all workers of the Dask cluster were lost"):
+                    simdask.fit(model, X, y, client=client)
+            finally:
+                worker.kill()
 
 
 def test_tasks_have_names_that_can_be_read(people, client):
