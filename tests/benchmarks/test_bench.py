@@ -141,12 +141,13 @@ def test_fewest_trees_that_are_as_good(folder):
 def test_search_section(folder, here):
     pytest.importorskip("faiss", reason="a peer of the extra simtree[bench]")
     section = bench_search.section(folder, "tiny", 1)
-    accuracy, one, many, memory = section.tables
+    accuracy, one, many, *few, memory = section.tables
     assert accuracy.lines[0].name == bench_search.EUCLIDEAN
     for table in (one, many):
         assert [line.name for line in table.lines] == ["simtree", "FAISS flat", "LightGBM"]
+    assert [[line.name for line in table.lines] for table in few] == [["top_k", "pairwise_score"]] * len(bench_search.SMALL_ROWS)
     assert memory.lines[0].metrics[MEMORY][0] > 0
-    assert len(section.goals) == 4
+    assert len(section.goals) == 4 + len(few)
 
 
 def test_tests_answered_are_those_of_the_walk(folder):

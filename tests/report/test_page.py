@@ -143,7 +143,7 @@ def test_costs_follow_prices_and_the_cheapest_threshold_is_found(opened, result)
 def test_a_command_is_copied(opened):
     page = opened("forest", permissions=["clipboard-read", "clipboard-write"])
     page.click("button[data-copy=command-calibrate]")
-    page.wait_for_function("document.getElementById('copied').textContent !== ''")
+    page.wait_for_function("() => document.getElementById('copied').textContent !== ''")
     command = text_of(page, "command-calibrate")
     assert re.fullmatch(r"simtree calibrate MODEL\.simtree OTHER\.csv --label LABEL --max-fpr \d[\d.e-]*", command)
     assert page.evaluate("navigator.clipboard.readText()") == command
