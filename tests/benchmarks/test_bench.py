@@ -145,7 +145,9 @@ def test_search_section(folder, here):
     assert accuracy.lines[0].name == bench_search.EUCLIDEAN
     for table in (one, many):
         assert [line.name for line in table.lines] == ["simtree", "FAISS flat", "LightGBM"]
-    assert [[line.name for line in table.lines] for table in few] == [["top_k", "pairwise_score"]] * len(bench_search.SMALL_ROWS)
+    assert [[line.name for line in table.lines] for table in few] == [["top_k", "pairwise_score"]] * len(
+        bench_search.SMALL_ROWS
+    )
     assert memory.lines[0].metrics[MEMORY][0] > 0
     assert len(section.goals) == 4 + len(few)
 
