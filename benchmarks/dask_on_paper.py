@@ -63,7 +63,7 @@ def main() -> None:
     for part, cost in (("fit", forest), ("gallery", gallery)):
         columns = [cost(constants, n) for n in WORKERS]
         rows = [[name, *(f"{column[name]:,.3g}" for column in columns)] for name in columns[0]]
-        print(f"### {part}\n\n{markdown_table(['', *(f'{n:,} workers' for n in WORKERS)], rows)}\n")
+        print(f"## {part.capitalize()}\n\n{markdown_table(['', *(f'{n:,} workers' for n in WORKERS)], rows)}\n")
     print(
         f"Client: {N_SAMPLES * constants['draw']['memory per sample (bytes)'] / 1e9:,.0f} GB for labels. Assumed: workers with "
         f"one thread and {MEMORY / 1e9:g} GB, {READ / 1e6:g} MB/s from storage, {NETWORK / 1e6:g} MB/s between workers, "
