@@ -8,6 +8,7 @@ tree its rows.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -48,9 +49,9 @@ class ClusterSamples(SampleStore):
 
     cluster: Cluster
 
+    @abstractmethod
     def run_on_rows(self, what: str, function: Callable[..., Any], value: Any, jobs: Iterable[Job]) -> Iterator[Any]:
         """Yield ``function(value, rows, *arguments)`` of each job in order, where rows are the samples of the job."""
-        raise NotImplementedError
 
     def compute(self, what: str, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         """Return the results of independent calls on workers; a ValueError that a call raises is its result."""
