@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from simtree._utils.validation import count
 from simtree.cli._common import say
 from simtree.cli._models import samples_of
 from simtree.cli._tables import Table, check_there, is_parquet_folder, parquet_files, read_samples
+from simtree.gallery import Candidates, Gallery
 
 SECONDS_TO_CONNECT = 20
 
@@ -133,3 +135,12 @@ def scorer_for(client: Any, model: Any, samples: Any) -> Any:
         return found
 
     return scored
+
+
+def searching(gallery: Gallery, client: Any, **options: Any) -> Callable[[Any], Candidates]:
+    """Return a function that identifies samples, here or on a cluster."""
+    if client is None:
+        return partial(gallery.identify, **options)
+    from simtree.dask import ClusterSearch
+
+    return partial(ClusterSearch(client).identify, gallery, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +22,7 @@ from simtree.cli._common import (
     scoring_bar,
     show_json,
 )
+from simtree.cli._dask import Dask, opened_cluster, searching
 from simtree.cli._galleries import (
     GalleryAddress,
     Out,
@@ -65,6 +66,7 @@ def identify(
         str | None, typer.Option("--id", metavar="COL", help="Column that names the rows of DATA; row numbers by default.")
     ] = None,
     out: Out = None,
+    dask: Dask = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
@@ -78,8 +80,9 @@ def identify(
         if out is not None:
             check_writable("--out", out.parent, out)
         answers: list[Candidates] = []
-        with searched_gallery(gallery, n_jobs) as opened:
-            frames = _identified(opened, data, k, max_fpir, allowed, key, answers)
+        with searched_gallery(gallery, n_jobs) as opened, opened_cluster(dask) as client:
+            options = {"k": k, "where": allowed, "max_fpir": max_fpir}
+            frames = _identified(opened, searching(opened, client, **options), data, key, answers)
             if as_json:
                 with scoring_bar("searching", None):
                     rows = pd.concat(list(frames)).to_dict("records")
@@ -105,17 +108,11 @@ def identify(
 
 
 def _identified(
-    gallery: Gallery,
-    data: Path,
-    k: int,
-    max_fpir: float | None,
-    where: dict[str, list[Any]] | None,
-    key: str | None,
-    answers: list[Candidates],
+    gallery: Gallery, search: Callable[[Any], Candidates], data: Path, key: str | None, answers: list[Candidates]
 ) -> Iterator[pd.DataFrame]:
     """Yield the candidates of each block of a table, which are also collected without their columns."""
     for part in stream_rows(data, as_text=key is not None):
-        answer = gallery.identify(gallery_samples(gallery, part, [key]), k=k, where=where, max_fpir=max_fpir)
+        answer = search(gallery_samples(gallery, part, [key]))
         answers.append(answer)
         names = np.arange(part.start, part.start + len(part)) if key is None else part.labels(key, "--id")
         yield answer.to_frame().assign(query=names[answer.query])

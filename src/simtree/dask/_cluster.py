@@ -54,7 +54,7 @@ def find_client(client: Client | None) -> Client:
 
 
 class Shared:
-    """Something that all workers have in memory, sent once.
+    """Something that workers have in memory, sent once.
 
     Parameters
     ----------
@@ -62,16 +62,18 @@ class Shared:
         The cluster.
     value : object
         What is sent.
+    to_all : bool, default=True
+        Whether all workers get it, or one of them.
     """
 
-    def __init__(self, cluster: Cluster, value: Any) -> None:
-        self._cluster, self._value = cluster, value
+    def __init__(self, cluster: Cluster, value: Any, *, to_all: bool = True) -> None:
+        self._cluster, self._value, self._to_all = cluster, value, to_all
         self._future: Any = None
 
     def future(self) -> Any:
         """Return the future of the value; it is sent again if it was lost with all workers that had it."""
         if self._future is None or self._future.status in ("cancelled", "lost"):
-            self._future = self._cluster.send(self._value, to_all=True)
+            self._future = self._cluster.send(self._value, to_all=self._to_all)
         return self._future
 
 

@@ -133,7 +133,7 @@ def top_k(
         if error is not None:
             raise with_row(error, n_before)
         indices[indices >= 0] += n_before
-        best, rows = _merged(np.hstack([best, scores]), np.hstack([rows, indices]), int(k))
+        best, rows = merged(np.hstack([best, scores]), np.hstack([rows, indices]), int(k))
         n_before += n_rows
     return best, rows
 
@@ -175,7 +175,7 @@ def search_chunk(shared: tuple[Any, ...], chunk: Any) -> tuple[Any, ...]:
     return scores, rows, len(chunk), None
 
 
-def _merged(scores: Scores, rows: NDArray[np.int64], k: int) -> tuple[Scores, NDArray[np.int64]]:
+def merged(scores: Scores, rows: NDArray[np.int64], k: int) -> tuple[Scores, NDArray[np.int64]]:
     """Return the k best of each row of a table, by decreasing score; ties by increasing number, nothing (-1) last."""
     order = np.lexsort((np.where(rows < 0, np.iinfo(np.int64).max, rows), -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)

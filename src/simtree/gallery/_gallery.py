@@ -29,6 +29,7 @@ from simtree.gallery._lookup import LookupMixin
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
 from simtree.gallery._model import check_model, check_rows_of, fingerprint
 from simtree.gallery._same_file import FileMark
+from simtree.gallery._search import Search, best_identities
 from simtree.gallery._session import Session, prepare_nothing
 from simtree.gallery._state import Settings, State, write_model
 from simtree.gallery._store import get_setting
@@ -407,16 +408,30 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
             check_rate(max_fpir)
         if n_candidates is not None:
             check_integer("n_candidates", n_candidates, 1)
+        search = best_identities
+        if n_candidates is not None and not where:
+            search = partial(self._best_proposed, int(n_candidates))
+        return self._identify(queries, int(k), where, max_fpir, time, keep_below, search)
+
+    def _identify(
+        self,
+        queries: ArrayLike,
+        k: int,
+        where: Mapping[str, Any] | None,
+        max_fpir: float | None,
+        time: Any,
+        keep_below: bool,
+        search: Search,
+    ) -> Candidates:
+        """Return what `identify` does, with a search of one's own for the best identities."""
         allowed = check_where(where)
         with self._session.searching() as (connection, state):
             chosen = identities.select(connection, allowed) if allowed else None
         if not len(state.snapshot.templates):
             raise ValueError(f"{self.path} is empty; enrol somebody first.")
         prepared = state.model._prepare(check_rows_of(state.model, state.form, queries))
-        search, times = None, check_times(time, len(prepared))
-        if n_candidates is not None and chosen is None:
-            search = partial(self._prefilter_of(state).best_identities, n_candidates=int(n_candidates))
-        answer = identification.identify(state, prepared, times, int(k), max_fpir, chosen, search, keep_below)
+        times = check_times(time, len(prepared))
+        answer = identification.identify(state, prepared, times, k, max_fpir, chosen, search, keep_below)
         self._session.audit_search(state, "identify", answer.id, answer.n_queries)
         return answer
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.validation import check_integer
+from simtree.evaluation._model_fusion import ModelFusion
 from simtree.gallery._answers import Groups
+from simtree.gallery._blocks import Numbers
 from simtree.gallery._inputs import check_times
 from simtree.gallery._model import check_rows_of
 from simtree.gallery._prefilter import Prefilter
 from simtree.gallery._search import best_identities
 from simtree.gallery._session import Session
-from simtree.gallery._state import State
+from simtree.gallery._snapshot import Templates
+from simtree.metrics import FloatArray
+from simtree.models import Similarity
 from simtree.models._clustering import cluster_rows, matching_threshold
 
 
@@ -84,14 +88,23 @@ class GroupsMixin:
         probes = state.model._prepare(check_rows_of(state.model, state.form, queries))
         k, times = min(int(k), len(templates)), check_times(time, len(probes))
         exact = best_identities(state.model, state.fusion, probes, templates, k, times=times)[1]
-        prefilter = self._prefilter_of(state)
-        found = prefilter.best_identities(state.model, state.fusion, probes, k, int(n_candidates), times=times)[1]
+        found = self._best_proposed(int(n_candidates), state.model, state.fusion, probes, templates, k, times=times)[1]
         return float(np.mean([len(np.intersect1d(one, other)) / k for one, other in zip(exact, found, strict=True)]))
 
-    def _prefilter_of(self, state: State) -> Prefilter:
-        """Return an index of the rows of a state; it is made anew whenever they have changed."""
-        templates = state.snapshot.templates
+    def _best_proposed(
+        self,
+        n_candidates: int,
+        model: Similarity,
+        fusion: ModelFusion,
+        probes: NDArray[Any],
+        templates: Templates,
+        k: int,
+        min_score: float = -np.inf,
+        *,
+        times: FloatArray,
+    ) -> tuple[FloatArray, Numbers]:
+        """Return the best identities among those that an index proposes; it is made anew whenever the rows have changed."""
         if self._prefilter is None or self._prefilter.templates is not templates:
             self._prefilter = None  # what was removed is forgotten before anything else happens
             self._prefilter = Prefilter(templates)
-        return self._prefilter
+        return self._prefilter.best_identities(model, fusion, probes, k, n_candidates, min_score, times=times)

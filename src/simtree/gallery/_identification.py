@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -11,7 +9,7 @@ from scipy.special import expit
 from simtree.evaluation._templates import LEARNED
 from simtree.gallery._answers import Candidates, Verifications
 from simtree.gallery._blocks import Numbers
-from simtree.gallery._search import best_identities, score_claims
+from simtree.gallery._search import Search, best_identities, score_claims
 from simtree.gallery._snapshot import Templates
 from simtree.gallery._state import State
 from simtree.gallery._strangers import N_KEPT, Size, Strangers
@@ -25,7 +23,7 @@ def identify(
     k: int,
     max_fpir: float | None,
     chosen: Numbers | None,
-    search: Callable[..., tuple[FloatArray, Numbers]] | None = None,
+    search: Search = best_identities,
     keep_below: bool = False,
 ) -> Candidates:
     """Return the best identities for each query, among the chosen ones.
@@ -44,8 +42,8 @@ def identify(
         Rate of alarms; None for candidates of any score.
     chosen : ndarray or None
         Numbers of the identities to search in; None for all.
-    search : callable, optional
-        Approximate search among all identities, called with the model, the fusion, the queries, k and the lowest score.
+    search : callable, default=best_identities
+        Finds the best identities.
     keep_below : bool, default=False
         Whether candidates below the threshold are kept.
 
@@ -63,10 +61,7 @@ def identify(
         threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
         expected_fpir = strangers.expected_fpir(threshold, state.size)
     lowest = -np.inf if threshold is None or keep_below else threshold
-    if search is None:
-        scores, places = best_identities(state.model, state.fusion, prepared, templates, k, lowest, times=times)
-    else:
-        scores, places = search(state.model, state.fusion, prepared, k, min_score=lowest, times=times)
+    scores, places = search(state.model, state.fusion, prepared, templates, k, lowest, times=times)
     queries, columns = np.nonzero(places >= 0)
     found, of_found = places[queries, columns], scores[queries, columns]
     ranks = columns + 1

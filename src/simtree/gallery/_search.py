@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from simtree.models._search import TopK
 from simtree.models._templates import PairScore
 from simtree.pairs._coordinates import SamplePairs
 
+# A search for the best identities, with the parameters and the results of `best_identities`.
+Search = Callable[..., tuple[FloatArray, Numbers]]
 # Number of pairs scored at a time where all scores are needed.
 SCAN_PAIRS = 1 << 21
 # Rows that are searched for first, per identity that is wanted; more only where they are of too few identities.
