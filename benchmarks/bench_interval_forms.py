@@ -17,8 +17,9 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from populations import POPULATIONS, Population
-from simtree.evaluation import _searching
+from simtree.evaluation import _search_rates
 from simtree.evaluation._intervals import logit_interval, tally_interval, tally_pairs, wilson_interval
+from simtree.evaluation._searching import SearchCounts
 from simtree.metrics import Searches, fnir_at_fpir
 from simtree.pairs._sampling import PairSampler
 
@@ -34,7 +35,7 @@ FORMS = (
     "the same, with errors carried down from higher rates (chosen)",
 )
 
-# What is replaced in `simtree.evaluation._searching`.
+# What is replaced in `simtree.evaluation._search_rates`.
 OF_SEARCHES = {
     "leaving out one person at a time, stretched": {"gallery_variance": lambda *_: 0.0},
     "or 8 small galleries if they vary more, not stretched": {"SEARCH_STRETCH": 0.0, "ALARM_STRETCH": 0.0},
@@ -52,9 +53,9 @@ def one_search(population: Population, n_people: int, seed: int) -> tuple[list[n
     same = sampler.same_pairs()
     ends = []
     for replaced in OF_SEARCHES.values():
-        with mock.patch.multiple(_searching, **replaced):
+        with mock.patch.multiple(_search_rates, **replaced):
             scores = drawn.scores[same.first, same.second]
-            search = _searching.SearchCounts(*sampler.members(), same, scores, by_sample=False, by_identity=False)
+            search = SearchCounts(*sampler.members(), same, scores, by_sample=False, by_identity=False)
             for block in sampler.iter_different(drawn.people, 1 << 20):
                 search.add(block, drawn.scores[block.first, block.second])
             ends.append(np.array([search.rank1_interval(0.95)[1], search.fnir_intervals([FPIR], 0.95)[0]]))

@@ -10,6 +10,7 @@ from simtree import DistanceSimilarity, GaussianSimilarity, evaluate, evaluate_s
 from simtree.evaluation import LearnedFusion
 from simtree.evaluation._enrolled import Templates, fused_scorer
 from simtree.evaluation._templates import Fusion
+from simtree.metrics import cmc, fnir_at_fpir, searches
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,21 @@ def test_evaluation_is_that_of_all_comparisons(people, model, fusion, fuse, with
     assert_allclose(result.eer_interval, expected.eer_interval, rtol=1e-9)
     assert "29 enrolled identities, scores fused by" in str(result)
     assert result.to_dict()["n_enrolled"] == 29
+
+
+@pytest.mark.parametrize("weighting", ["samples", "identities"])
+def test_probes_are_searched_among_enrolled_identities(people, model, weighting):
+    X, y, enrol = people
+    result = evaluate(model, X, y, enrol=enrol, weighting=weighting)
+    scores, *_ = brute_force(model, X, y, enrol, np.max)
+    found = searches(scores.reshape((~enrol).sum(), 29), y[~enrol], np.unique(y[enrol]))
+    ranks = np.where(np.isfinite(found.mated), found.ranks, 0)
+    weights = None if weighting == "samples" else 1.0 / np.bincount(y[~enrol])[y[~enrol]]
+    assert_allclose(result.cmc, cmc(ranks, 20, weights=weights))
+    assert_allclose(result.fnir[0.1], fnir_at_fpir(found._replace(ranks=ranks), 0.1, weights=weights))
+    assert result.rank1.low < result.rank1.value == result.cmc[0] < result.rank1.high
+    assert "identification, each probe among 29 identities: rank 1:" in str(result)
+    assert evaluate(model, X, y, enrol=enrol, n_pairs=500).cmc is None
 
 
 def test_objects_with_pair_score_can_be_evaluated(people, model):

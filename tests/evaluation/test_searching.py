@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from simtree import evaluate
-from simtree.evaluation._searching import N_GALLERIES, SearchCounts, gallery_variance, threshold_range
+from simtree.evaluation._search_rates import N_GALLERIES, gallery_variance, threshold_range
+from simtree.evaluation._searching import ProbeCounts, SearchCounts
 from simtree.metrics import fnir_at_fpir, searches
 from simtree.pairs._sampling import PairSampler
+from simtree.pairs._sources import IndexPairs
 
 
 class Known:
@@ -234,3 +236,44 @@ def test_evaluation_has_intervals_of_rank_1_and_of_the_fnir():
     assert estimate.low < estimate.high
     assert f"rank 1:   {result.rank1}" in str(result)
     assert f"FNIR {estimate} at FPIR 0.1" in str(result)
+
+
+@pytest.mark.parametrize("by_identity", [False, True])
+@pytest.mark.parametrize("by_sample", [False, True])
+def test_rates_of_probes_without_each_unit_are_those_of_the_remaining_rows(by_sample, by_identity):
+    rng = np.random.default_rng(0)
+    probes, gallery = rng.permutation(np.r_[np.arange(12), rng.integers(0, 12, 20)]), np.arange(3, 12)  # 0 to 2: strangers
+    hub = rng.normal(size=len(gallery))
+    table = np.round(2.0 * (probes[:, None] == gallery) + hub + rng.normal(size=(len(probes), len(gallery))), 1)
+    identities = np.concatenate([probes, gallery])
+    search = ProbeCounts(len(probes), identities, by_sample=by_sample, by_identity=by_identity)
+    first, second = np.divmod(rng.permutation(table.size), len(gallery))
+    pairs = IndexPairs(first.astype(np.int32), (second + len(probes)).astype(np.int32), probes[first] == gallery[second])
+    same = pairs.same_pairs()
+    search.add_mated(same, table[same.first, same.second - len(probes)])
+    for block in pairs.iter_different(identities, 40):
+        search.add(block, table[block.first, block.second - len(probes)])
+    assert_same = np.testing.assert_array_equal
+    expected = searches(table, probes, gallery)
+    assert_same(search.found().ranks, np.where(np.isfinite(expected.mated), expected.ranks, 0))
+    assert_same(search.found().nonmated, expected.nonmated)
+
+    units = np.arange(len(identities)) if by_sample else identities
+    weights = 1.0 / np.bincount(probes)[probes] if by_identity else np.ones(len(probes))
+
+    def rates(kept, threshold):
+        own, templates = kept[: len(probes)], kept[len(probes) :]
+        found = searches(table[np.ix_(own, templates)], probes[own], gallery[templates])
+        hits = (found.ranks == 1) & (found.mated >= threshold) & np.isfinite(found.mated)
+        left = weights[own]
+        return left @ hits / (left @ np.isfinite(found.mated)), left @ (found.nonmated >= threshold) / left.sum()
+
+    for threshold in (-np.inf, np.median(table), np.quantile(table, 0.9)):
+        (hits, hits_without), (alarms, alarms_without) = search._hits(threshold), search._alarms(threshold)
+        assert (hits, alarms) == pytest.approx(rates(units >= 0, threshold))
+        for unit in range(units.max() + 1):
+            assert (hits_without[unit], alarms_without[unit]) == pytest.approx(rates(units != unit, threshold))
+    others = np.where(probes[:, None] == gallery, -np.inf, table)
+    division = search._galleries._of_units[units[len(probes) :]]
+    best = [np.where(division == number, others, -np.inf).max(axis=1) for number in range(N_GALLERIES)]
+    assert_same(search._galleries.best, best)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from simtree._utils.matrices import MAX_SQUARED
 from simtree.evaluation._intervals import N_GROUPS, CurveTallies, curve_thresholds
-from simtree.evaluation._searching import SearchCounts
+from simtree.evaluation._search_rates import SearchRates
+from simtree.evaluation._searching import ProbeCounts, SearchCounts
 from simtree.evaluation._tallies import PairTally
 from simtree.metrics import FloatArray, Roc, eer, roc_curve, threshold_at_fmr
 from simtree.metrics._likelihood_ratio import different_cost, min_cost, same_cost, separation, unit_of
@@ -69,8 +70,9 @@ class Counted:
         Histogram of the scores.
     d_prime, cllr, min_cllr : float
         As in `simtree.metrics`; `cllr` takes scores as log-likelihood ratios.
-    searches : SearchCounts or None
-        Result of searching each sample among all others; None unless all comparisons were made.
+    searches : SearchRates or None
+        Result of searching each sample among all others, or probes among enrolled identities; None unless all comparisons were
+        made.
     subgroups : list of CurveTallies
         Counts of the pairs within each subgroup.
     """
@@ -82,7 +84,7 @@ class Counted:
     d_prime: float
     cllr: float
     min_cllr: float
-    searches: SearchCounts | None
+    searches: SearchRates | None
     subgroups: list[CurveTallies]
 
 
@@ -96,6 +98,7 @@ def count_comparisons(
     subgroups: Codes | None = None,
     identities: Codes | None = None,
     sessions: Codes | None = None,
+    probes: ProbeCounts | None = None,
     random_state: int = 0,
 ) -> Counted:
     """Score and count all pairs of labelled samples, or given pairs.
@@ -119,6 +122,8 @@ def count_comparisons(
         identity. By default every pair counts once.
     sessions : array of shape (n_samples,), optional
         Session of each sample, numbered from 0, whose effect its samples share.
+    probes : ProbeCounts, optional
+        Searches of probes, if the pairs are all comparisons of probes with enrolled identities.
     random_state : int, default=0
         Random seed of the sample of pairs from which thresholds are chosen.
 
@@ -157,8 +162,10 @@ def count_comparisons(
         )
         for _ in range(2)
     )
-    search = None
-    if members is not None:
+    search: ProbeCounts | SearchCounts | None = probes
+    if probes is not None:
+        probes.add_mated(same, same_scores)
+    elif members is not None:
         by_sample = len(np.unique(units)) == len(units)
         search = SearchCounts(*members, same, same_scores, by_sample=by_sample, by_identity=identities is not None)
 

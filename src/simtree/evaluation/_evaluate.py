@@ -25,6 +25,7 @@ from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._model_fusion import LikelihoodRatio, ModelFusion, resolve_fusion
 from simtree.evaluation._reliability import find_doubts
 from simtree.evaluation._results import Band, Estimate, Evaluation, OperatingPoint, SubgroupRates
+from simtree.evaluation._searching import ProbeCounts
 from simtree.evaluation._simultaneous import simultaneous_band
 from simtree.metrics import (
     FloatArray,
@@ -297,6 +298,7 @@ def _evaluate_enrolled(
         templates.sessions(sessions),
         (len(np.unique(units)), n_rows, n_possible),
         options,
+        None if source.n_pairs < n_possible else len(templates.probes),
     )
     return replace(result, fusion=fusion, n_enrolled=len(templates.starts))
 
@@ -339,7 +341,13 @@ def _evaluate(
     sessions: ArrayLike | None,
     counts: tuple[int | None, int | None, int],
     options: _Options,
+    n_probes: int | None = None,
 ) -> Evaluation:
+    """Return the metrics of pairs; with ``n_probes``, these are all comparisons of so many probes, which are searched for."""
+    weighted = identities if options.weighting == "identities" else None
+    probes = None
+    if n_probes is not None:
+        probes = ProbeCounts(n_probes, identities, by_sample=options.unit == "samples", by_identity=weighted is not None)
     units = np.arange(len(identities)) if options.unit == "samples" else identities
     subgroups, subgroup_codes = check_by(by, len(identities))
     counted = count_comparisons(
@@ -349,8 +357,9 @@ def _evaluate(
         fmr=np.asarray(options.fmr, dtype=np.float64),
         at=np.array([] if options.threshold is None else [options.threshold]),
         subgroups=subgroup_codes,
-        identities=identities if options.weighting == "identities" else None,
+        identities=weighted,
         sessions=None if sessions is None else encode_groups(sessions, len(identities), "sessions"),
+        probes=probes,
         random_state=options.random_state,
     )
     roc, tallies = counted.roc, counted.tallies

@@ -11,7 +11,7 @@ from scipy.stats import kurtosis, skew
 from simtree._utils.validation import count
 from simtree.evaluation._intervals import CurveTallies
 from simtree.evaluation._normal_scores import nearest_level, normal_scores
-from simtree.evaluation._searching import SearchCounts
+from simtree.evaluation._search_rates import SearchRates
 from simtree.evaluation._tallies import PairTally
 from simtree.metrics import FloatArray
 
@@ -27,14 +27,14 @@ MAX_TAILS, MAX_TAILS_PER_UNIT = 0.6, 30.0
 OF_SEARCHES = "sessions are not accounted for in the intervals of rank 1 and FNIR."
 
 
-def find_doubts(tallies: CurveTallies, searches: SearchCounts | None, place: int, unit: str) -> tuple[str, ...]:
+def find_doubts(tallies: CurveTallies, searches: SearchRates | None, place: int, unit: str) -> tuple[str, ...]:
     """Return the reasons why some intervals may be too narrow.
 
     Parameters
     ----------
     tallies : CurveTallies
         Counts of same and different pairs.
-    searches : SearchCounts or None
+    searches : SearchRates or None
         Result of searches.
     place : int
         Index of the threshold in use.
@@ -113,7 +113,7 @@ def unit_shape(tally: PairTally) -> tuple[float, float]:
     return skewness, float(kurtosis(scores)) - 2.0 * skewness**2
 
 
-def _standing_out(tallies: CurveTallies, searches: SearchCounts | None, sign: float, place: int, unit: str) -> str:
+def _standing_out(tallies: CurveTallies, searches: SearchRates | None, sign: float, place: int, unit: str) -> str:
     """Return the sentence on units that are accepted far more (1), less (-1), or either (0), often with others than most."""
     n_units = tallies.different.n_active
     how = {1.0: "more", -1.0: "less", 0.0: "more or far less"}[float(sign)]

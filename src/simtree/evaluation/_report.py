@@ -146,7 +146,8 @@ def report_lines(result: Evaluation) -> list[str]:
         lines.append(f"{point.target:<13g}{point.fmr:<12.3g}{tpr.value:<10.4f}{interval:<22}{point.threshold:.6g}")
     if result.cmc is not None:
         ranks = [f"rank {k}: {result.cmc[k - 1]:.4f}" for k in RANKS if k <= len(result.cmc)]
-        lines += ["", f"identification, each sample among all others: {', '.join(ranks)}"]
+        among = "sample among all others" if result.n_enrolled is None else f"probe among {result.n_enrolled:,} identities"
+        lines += ["", f"identification, each {among}: {', '.join(ranks)}"]
         assert result.rank1 is not None
         lines.append(f"rank 1:   {result.rank1}")
     if result.fnir_intervals:

@@ -168,8 +168,8 @@ class Evaluation:
         Separation of the scores; cost of the scores taken as log-likelihood ratios; minimum cost over all increasing functions
         of the scores.
     cmc : array or None
-        Proportion of searches with the true identity among the top 1, 2, ...; each sample is searched among all others. None
-        unless all comparisons were made.
+        Proportion of searches with the true identity among the top 1, 2, ...; each sample is searched among all others, or
+        each probe among the enrolled identities. None unless all comparisons were made.
     rank1 : Estimate or None
         Proportion of searches with the true identity at rank 1, with its interval for galleries of this size.
     fnir : dict or None
@@ -255,6 +255,11 @@ class Evaluation:
         result = _to_plain(self)
         result["named"] = self.named
         return dict(result)
+
+    @property
+    def n_in_gallery(self) -> int:
+        """Number of identities that are searched: the enrolled ones, or all."""
+        return (self.n_identities or 0) if self.n_enrolled is None else self.n_enrolled
 
     @property
     def named(self) -> dict[str, float]:

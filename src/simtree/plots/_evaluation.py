@@ -203,7 +203,7 @@ def _inside(rates: FloatArray, floor: float) -> FloatArray:
 class CmcDisplay(_EvaluationDisplay):
     """Cumulative match characteristic (CMC) curve: how often a search has the true identity among its top k.
 
-    Each sample is searched among all others.
+    Each sample is searched among all others, or each probe among the enrolled identities.
 
     Parameters
     ----------
@@ -258,13 +258,16 @@ class CmcDisplay(_EvaluationDisplay):
         first = f"rank 1: {rates[0]:.3f}"
         style = {"marker": "o", "ms": 4, "label": first if self.name is None else f"{self.name} ({first})", **line_kwargs}
         (self.line_,) = ax.plot(ranks, rates, **style)
-        n_identities, n_samples = self.evaluation.n_identities or 1, self.evaluation.n_samples or 1
-        chance = np.minimum(ranks / n_identities, 1.0)
+        n_identities = self.evaluation.n_in_gallery
+        chance = np.minimum(ranks / max(n_identities, 1), 1.0)
         label = self._new_label(f"chance, {n_identities:,} identities")
         (self.chance_,) = ax.plot(ranks, chance, color=FAINT, ls=":", lw=1.2, label=label)
         ax.set(xlabel="Rank", ylabel="Identification rate", ylim=(0.0, 1.01))
         ax.xaxis.get_major_locator().set_params(integer=True)
-        self._title(f"CMC curve: each of {n_samples:,} samples among all others")
+        searched = f"each of {self.evaluation.n_samples or 1:,} samples among all others"
+        if self.evaluation.n_enrolled is not None:
+            searched = f"each probe among {n_identities:,} enrolled identities"
+        self._title(f"CMC curve: {searched}")
         ax.grid(visible=True, alpha=0.25, lw=0.6)
         self._legend(loc="lower right")
         return self

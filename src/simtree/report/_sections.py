@@ -251,11 +251,13 @@ def identification(result: Evaluation, chance: float) -> str:
         paragraph(
             f"Each sample was searched among all others, a gallery of {(result.n_samples or 1) - 1:,} samples of "
             f"{result.n_identities or 0:,} identities."
+            if result.n_enrolled is None
+            else f"Each probe was searched among {result.n_enrolled:,} enrolled identities."
         ),
         chart(
             "cmc",
             f"CMC curve: {percent(result.cmc[0])} of searches have the true identity at rank 1; chance is {percent(chance)}.",
-            f"CMC curve, and a ranking by chance (dotted) among {result.n_identities or 0:,} identities.",
+            f"CMC curve, and a ranking by chance (dotted) among {result.n_in_gallery:,} identities.",
         ),
         table("Searches", ["search", "share", f"{percent(result.confidence)} interval"], [*ranks, *rates]),
     )

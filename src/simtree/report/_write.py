@@ -251,7 +251,7 @@ def _render(
         parts.append(sections.subgroups(result, origin.by))
         drawn |= {f"subgroup-{kind}": charts.subgroup_chart(result, kind) for kind in ("fmr", "fnmr")}
     if result.cmc is not None:
-        chance = 1.0 / max(result.n_identities or 1, 1)
+        chance = 1.0 / max(result.n_in_gallery, 1)
         parts.append(sections.identification(result, chance))
         drawn["cmc"] = charts.cmc_chart(result.cmc, chance)
     for part, of_part in more.items():
