@@ -40,6 +40,9 @@ pd.DataFrame({"first": [0, 0, 0], "second": [1, 7, 8]}).to_csv("pairs.csv", inde
 queries = pd.DataFrame(centre[[3, 5, 7, 9]] + 0.3 * rng.normal(size=(4, 5)), columns=table.columns[3:])
 queries.insert(0, "name", ["new p003", "new p005", "new p007", "new p009"])
 queries.to_csv("queries.csv", index=False)
+others = np.repeat(np.arange(60), 6)  # 60 other people, of whom four samples are enrolled
+several = pd.DataFrame(rng.normal(size=(60, 5))[others] + 0.5 * rng.normal(size=(360, 5)), columns=table.columns[3:])
+several.assign(person=others, enrolled=np.arange(360) % 6 < 4).to_csv("several.csv", index=False)
 """
 
 INTRODUCTION = """\
@@ -111,6 +114,10 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         ["simtree report people.simtree people.test.csv --label person --never-pair sitting --by device -o report.html"],
     ),
     "set-threshold": ("", ["simtree set-threshold people.simtree 2.5 -o strict.simtree"]),
+    "fit-fusion": (
+        "It pays where identities have several samples, and most where these age ([figures](templates.md)).",
+        ["simtree fit-fusion people.simtree several.csv --label person --enrol enrolled -o fused.simtree"],
+    ),
     "score": (
         "With `--label` the scores can be evaluated later, or by other programs: `simtree evaluate --scores scores.csv`. "
         "With `--max-fpr` that command also chooses a threshold, with the promise of `simtree calibrate`.",

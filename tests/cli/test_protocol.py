@@ -56,6 +56,18 @@ def test_evaluate_and_calibrate(people):
     assert "enrolled identities" in run(folder, "evaluate", "--enrol", "enrolled").stdout
 
 
+def test_fit_fusion_is_that_of_the_library(people):
+    folder, _, X, y, enrol, time = people
+    expected = simtree.DistanceSimilarity(metric="euclidean").fit(X, y).fit_fusion(X, y, enrol=enrol, time=time)
+    out = folder / "fused.simtree"
+    options = ["--enrol", "enrolled", "--time", "when", "--out", str(out)]
+    found = json.loads(run(folder, "fit-fusion", *options, "--json").stdout)
+    assert simtree.load(out).learned_fusion_ == expected.learned_fusion_
+    assert (found["n_enrolled"], found["n_probes"]) == (450, 300)
+    assert found["sharpness"] == expected.learned_fusion_.sharpness
+    assert "450 enrolled rows" in run(folder, "fit-fusion", *options).stdout
+
+
 def test_mistakes_are_one_sentence(people):
     folder = people[0]
     assert "--fusion goes with --enrol" in run(folder, "evaluate", "--fusion", "mean", code=2).stderr

@@ -12,6 +12,7 @@ from simtree.cli import _enroll as enroll
 from simtree.cli import _evaluate as evaluate
 from simtree.cli import _explain as explain
 from simtree.cli import _fit as fit
+from simtree.cli import _fusion as fusion
 from simtree.cli import _gallery as gallery
 from simtree.cli import _identify as identify
 from simtree.cli import _keys as keys
@@ -31,6 +32,7 @@ app.command("report")(report.report)
 app.command("calibrate")(calibrate.calibrate)
 # A negative threshold looks like an option.
 app.command("set-threshold", context_settings={"ignore_unknown_options": True})(report.set_threshold)
+app.command("fit-fusion")(fusion.fit_fusion)
 app.command("score")(score.score)
 app.command("explain")(explain.explain)
 app.command("show")(show.show_model)

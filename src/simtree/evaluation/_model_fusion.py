@@ -43,7 +43,7 @@ def resolve_fusion(model: Any, fusion: Any, n_best: int | None = None) -> ModelF
     check_choice("fusion", fusion, FUSIONS)
     if fusion == LEARNED:
         if not hasattr(model, "learned_fusion_"):
-            raise ValueError("fusion='learned' has not been learned; call fit_fusion of the model first.")
+            raise ValueError("fusion='learned' has not been learned; call fit_fusion of the model first (simtree fit-fusion).")
         learned: LearnedFusion = model.learned_fusion_
         return learned
     if fusion == LIKELIHOOD_RATIO:
