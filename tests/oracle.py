@@ -35,6 +35,34 @@ def coordinates(pairs, kinds=("abs_diff", "sum"), directions=None):
     return np.hstack([formula[kind] for kind in kinds])
 
 
+ONE_MISSING, BOTH_MISSING = np.inf, -np.inf
+
+
+def coordinates_with_missing(pairs, kinds=("abs_diff", "sum"), directions=None):
+    """The coordinates pair by pair: the state of a feature that a sample lacks; of many features those that both have."""
+    n = pairs.shape[2]
+    found = []
+    for pair in pairs:
+        missing = np.isnan(pair).sum(axis=0)
+        state = np.select([missing == 1, missing == 2], [ONE_MISSING, BOTH_MISSING], 0.0)
+        joint = pair[None, :, missing == 0]
+        row = []
+        for kind in kinds:
+            if kind in ("dot", "manhattan", "euclidean", "cosine"):
+                share = {"cosine": 1.0, "euclidean": np.sqrt(n / max(1, joint.shape[2]))}.get(kind, n / max(1, joint.shape[2]))
+                row += [share * coordinates(joint, [kind])[0, 0] if joint.shape[2] else BOTH_MISSING]
+            elif kind == "oblique":
+                w, present = directions, missing == 0
+                sizes = np.abs(w).sum(axis=1), np.abs(w[:, present]).sum(axis=1)
+                values = coordinates(joint, ["oblique"], w[:, present])[0].reshape(2, -1)
+                with np.errstate(all="ignore"):
+                    row += np.where(sizes[1] > 0, values * sizes[0] / sizes[1], BOTH_MISSING).ravel().tolist()
+            else:
+                row += np.where(missing == 0, coordinates(pair[None], [kind])[0], state).tolist()
+        found.append(row)
+    return np.array(found)
+
+
 # Pairs -----------------------------------------------------------------------------------------------
 
 
@@ -79,6 +107,28 @@ def best_cut(F, same, weight, criterion, min_leaf):
             decrease = impurity_decrease(criterion, weight, same, left)
             if decrease > best[0] * (1 + 1e-9):
                 best = (decrease, c, t)
+    return best
+
+
+def splits_with_states(column):
+    """Every way to cut the values of a column and to choose sides for the two states, as which pairs go left."""
+    is_value = np.isfinite(column)
+    thresholds = [*cuts(column[is_value]), np.inf] if is_value.any() else [np.inf]
+    for one_left, both_left in ((True, True), (False, True), (True, False), (False, False)):
+        for t in thresholds:
+            states = (one_left & (column == ONE_MISSING)) | (both_left & (column == BOTH_MISSING))
+            yield np.where(is_value, column <= t, states).astype(bool)
+
+
+def best_split_with_states(F, same, weight, criterion, min_leaf):
+    """The decrease of the best split of any column, and the pairs that go left; among equals the first."""
+    best = (1e-9 * weight.sum(), None)
+    for c in range(F.shape[1]):
+        for left in splits_with_states(F[:, c]):
+            if min(left.sum(), (~left).sum()) >= min_leaf:
+                decrease = impurity_decrease(criterion, weight, same, left)
+                if decrease > best[0] * (1 + 1e-9):
+                    best = (decrease, left)
     return best
 
 

@@ -327,7 +327,7 @@ def test_a_bad_preprocessor_is_named(learner, data, preprocessor, error, message
         (np.zeros((4, 5, 3)), [1, 1, -1, -1], r"must be \(n_pairs, 2, n_features\)"),
         (np.zeros((4, 2, 3)) * 1j, [1, 1, -1, -1], "Complex data not supported"),
         (np.full((4, 2, 3), "word"), [1, 1, -1, -1], "word"),
-        (np.full((4, 2, 3), np.nan), [1, 1, -1, -1], "NaN"),
+        (np.full((4, 2, 3), np.nan), [1, 1, -1, -1], "NaN|X has no value"),
         (np.zeros((4, 2, 0)), [1, 1, -1, -1], r"0 feature"),
         (np.zeros((4, 2, 3)), [1, 2, -1, -1], "pair labels"),
         (np.zeros((4, 2, 3)), [1, 1, 1], "one label for each of the 4 pairs"),

@@ -59,7 +59,7 @@ def grow(codes, packed, rule, directions, *, threads, coordinates=None):
     codes = with_padding(codes)
     cells = empty_cells(rule.max_leaves, len(rows), int(packed.sum()))
     histograms = np.full((rule.max_leaves, padded(n), N_CODES), -1, dtype=np.int64)
-    found = Found(np.empty((2, n)), np.empty((2, n), dtype=np.int64))
+    found = Found(np.empty((2, n)), *np.zeros((2, 2, n), dtype=np.int64))
 
     def expand(cell):
         for begin, end in ((0, WORD), (WORD, n)) if threads else ((0, n),):
@@ -206,7 +206,7 @@ def test_walks_by_codes_end_where_the_rows_are(seed, n):
         size = int(cells.size[0])
         own = rng.normal(size=size)
         boosting.add_cell_values(rows, cells, own, expected)
-        tests.append(pack_tests(cells.child[:size], cells.column[:size], cells.code[:size]))
+        tests.append(pack_tests(cells.child[:size], cells.column[:size], cells.code[:size], cells.states[:size]))
         values.append(own)
         first.append(first[-1] + size)
         depths.append(int(cells.depth[:size].max()))

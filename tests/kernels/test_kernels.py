@@ -237,7 +237,7 @@ def test_all_pairs_come_once(sizes):
 
 
 def work_space(n):
-    return Best(np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n))
+    return Best(np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.zeros(n, np.int64))
 
 
 @given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(1, 4), st.integers(2, 40))
@@ -298,7 +298,7 @@ def grow(codes, same, criterion, max_depth, min_leaf, *, start=0, stop=None, uni
     cell = same[start:stop]
     rule = Rule(CRITERIA[criterion], min_leaf, float((~cell).sum()), float(cell.sum()))
     n_rows = 2**max_depth
-    rows = cart.RegionRows(*(np.empty(n_rows, np.int32) for _ in range(4)), np.empty(n_rows))
+    rows = cart.RegionRows(*(np.empty(n_rows, np.int32) for _ in range(4)), np.empty(n_rows), np.empty(n_rows, np.uint8))
     inside = np.empty(stop - start, bool)
     coordinates = np.arange(codes.shape[1]) if coordinates is None else coordinates
     if histograms is None:
@@ -386,7 +386,7 @@ def test_cart_takes_a_histogram_that_is_there(rng):
         histograms = np.full((3, 9, 4), 7, np.int64)
         if counted:
             search.count_segment(codes, same, 20, 180, columns, histograms[0])
-        rows = cart.RegionRows(*(np.zeros(7, np.int32) for _ in range(4)), np.zeros(7))
+        rows = cart.RegionRows(*(np.zeros(7, np.int32) for _ in range(4)), np.zeros(7), np.zeros(7, np.uint8))
         inside = np.empty(160, bool)
         cart.grow_cart(codes, same, 20, 180, columns, rule, 3, np.empty((0, 0)), histograms, counted, rows, inside)
         found.append((*rows, inside))
@@ -402,6 +402,7 @@ def test_redundant_rows_are_dropped():
         np.array([1, cart.INSIDE, cart.INSIDE], np.int32),
         np.array([2, cart.INSIDE, cart.OUTSIDE], np.int32),
         np.array([0.5, 0.25, 0.125]),
+        np.array([0, 1, 2], np.uint8),
     )
     assert cart.drop_redundant_rows(rows, 3) == 2
     assert [column[:2].tolist() for column in rows] == [
@@ -410,6 +411,7 @@ def test_redundant_rows_are_dropped():
         [cart.INSIDE, cart.INSIDE],
         [1, cart.OUTSIDE],
         [0.5, 0.125],
+        [0, 2],
     ]
 
 

@@ -50,14 +50,14 @@ UNUSABLE = {
     "dates in NumPy": (np.array([["2020-01-31"]] * 20, dtype="M8[D]"), "X is an array of " + DATES),
     "NaN in pandas": (
         frame(h=with_cell(np.nan)[:, 2]),
-        "X contains NaN in column 'h', first in row 5; fill it in, or leave the row out.$",
+        "X contains NaN in column 'h', first in row 5; fill it in.*, or leave the row out.$",
     ),
     "NA in pandas": (frame(h=pd.array([None] + [1.0] * 19, dtype="Float64")), "X contains NaN in column 'h', first in row 0; "),
     "null in polars": (
         pl.DataFrame({"age": X[:, 0], "h": [None] + [1.0] * 19}),
         "X contains NaN in column 'h', first in row 0; ",
     ),
-    "NaN in NumPy": (with_cell(np.nan), "X contains NaN in column 2, first in row 5; fill it in, or leave the row out.$"),
+    "NaN in NumPy": (with_cell(np.nan), "X contains NaN in column 2, first in row 5; fill it in.*, or leave the row out.$"),
     "infinity": (
         with_cell(-np.inf),
         "X contains infinity in column 2, first in row 5; replace it by a finite number, or leave the row out.$",
@@ -75,7 +75,7 @@ UNUSABLE = {
 def test_unusable_samples_are_named(case):
     samples, message = UNUSABLE[case]
     fits = [
-        SimilarityTree(max_depth=2),
+        SimilarityTree(max_depth=2, splitter="linear"),
         MarginalQuantiles(),
         LandmarkFeatures(n_landmarks=2),
         KernelDiscriminant(n_landmarks=2),
@@ -89,7 +89,7 @@ def test_unusable_samples_are_named(case):
 def test_unusable_samples_are_named_when_scoring(case):
     samples, message = UNUSABLE[case]
     usual = frame(name=X[:, 2]) if isinstance(samples, pd.DataFrame) else X
-    tree, quantiles = SimilarityTree(max_depth=2).fit(usual, Y), MarginalQuantiles().fit(usual)
+    tree, quantiles = SimilarityTree(max_depth=2, splitter="linear").fit(usual, Y), MarginalQuantiles().fit(usual)
     calls = (
         tree.pairwise_score,
         lambda rows: tree.top_k(usual, rows),
@@ -102,7 +102,7 @@ def test_unusable_samples_are_named_when_scoring(case):
 
 
 def test_unusable_pairs_are_named_by_pair_and_column():
-    tree = SimilarityTree(max_depth=2).fit(X, Y)
+    tree = SimilarityTree(max_depth=2, splitter="linear").fit(X, Y)
     pairs = np.stack([X, with_cell(np.nan)], axis=1)
     with pytest.raises(
         ValueError, match=r"^pairs contains NaN in column 2, first in pair 5; fill it in, or leave the pair out\.$"
@@ -111,7 +111,7 @@ def test_unusable_pairs_are_named_by_pair_and_column():
     with pytest.raises(ValueError, match=r"^pairs contains NaN in column 2, first in pair 5; "):
         pair_features(pairs)
     with pytest.raises(ValueError, match=r"^X contains NaN in column 2, first in pair 5; "):
-        SimilarityTree(max_depth=2).fit(pairs, Y % 2)
+        SimilarityTree(max_depth=2, splitter="linear").fit(pairs, Y % 2)
     with pytest.raises(ValueError, match=r"^pairs has 1 feature, but SimilarityTree is expecting 3 features.$"):
         tree.pair_score(np.zeros((4, 2, 1)))
 

@@ -64,16 +64,22 @@ def fill_byte_codes(A, B, first, second, pairwise, kinds, features, edges, low, 
             b = B[second[start + q]]
             for c in range(n_coordinates):
                 values[c, q] = pair_value(kinds[c], features[c], a, b, pairwise[start + q])
-        for c in range(n_coordinates):
-            own_edges, own_before, own_low, own_scale, halving = edges[c], before[c], low[c], scale[c], first_halving[c]
-            for q in range(size):
-                value = values[c, q]
-                code = np.int64(own_before[step_of(value, own_low, own_scale)])
-                if halving == 1:  # the usual case; twice as fast as the loop
-                    code += own_edges[code] < value
-                else:
-                    step = halving
-                    while step > 0:
-                        code += step * (own_edges[code + step - 1] < value)
-                        step >>= 1
-                codes[start + q, c] = code
+        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
+
+
+@kernel
+def code_block(values, size, edges, low, scale, before, first_halving, codes):
+    """Fill ``codes[q, c]`` with the number of the sorted ``edges[c]`` that lie below ``values[c, q]``, for q below ``size``."""
+    for c in range(values.shape[0]):
+        own_edges, own_before, own_low, own_scale, halving = edges[c], before[c], low[c], scale[c], first_halving[c]
+        for q in range(size):
+            value = values[c, q]
+            code = np.int64(own_before[step_of(value, own_low, own_scale)])
+            if halving == 1:  # the usual case; twice as fast as the loop
+                code += own_edges[code] < value
+            else:
+                step = halving
+                while step > 0:
+                    code += step * (own_edges[code + step - 1] < value)
+                    step >>= 1
+            codes[q, c] = code

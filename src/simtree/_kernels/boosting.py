@@ -18,6 +18,15 @@ import numpy as np
 
 from simtree._kernels.cart import split_rows
 from simtree._kernels.compilation import kernel
+from simtree._kernels.missing import (
+    BOTH_ABOVE,
+    BOTH_SEEN,
+    N_SIDES,
+    ONE_ABOVE,
+    ONE_SEEN,
+    code_goes_left,
+    split_state_rows,
+)
 
 # Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM.
 HALF = 32
@@ -33,9 +42,10 @@ GATHERED, COUNTED_WORDS = 1024, 4
 # Pairs walked through one tree before the next, so that their codes stay in cache.
 BLOCK = 64
 NOT_GROWN = -1
-# How a test is packed into 64 bits.
-CHILD_SHIFT, CODE_BITS = np.uint64(32), np.uint64(8)
-COLUMN_MASK, CODE_MASK = np.uint64((1 << 24) - 1), np.uint64(255)
+# How a test is packed into 64 bits: first child, sides of the two states, column, code.
+CHILD_SHIFT, STATES_SHIFT, CODE_BITS = np.uint64(32), np.uint64(30), np.uint64(8)
+MAX_COLUMNS = 1 << 22
+COLUMN_MASK, CODE_MASK, STATES_MASK = np.uint64(MAX_COLUMNS - 1), np.uint64(255), np.uint64(3)
 # Where the histogram of a column of a word begins, and the bits of its code.
 COLUMN_STEP = tuple(np.uint64(k * N_CODES) for k in range(WORD + 1))
 BITS = tuple(np.uint64(8 * k) for k in range(WORD))
@@ -54,6 +64,8 @@ class Rule(NamedTuple):
     max_leaves: int
     max_depth: int
     min_gain: float
+    one_code: int = 0
+    """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
 
 
 class Growing(NamedTuple):
@@ -75,6 +87,8 @@ class Growing(NamedTuple):
     """First child (codes up to ``code``), followed by the second one; -1 for a leaf."""
     slot: np.ndarray
     size: np.ndarray
+    states: np.ndarray
+    """Where the split sends missing values, see `missing`."""
 
 
 class Found(NamedTuple):
@@ -82,6 +96,7 @@ class Found(NamedTuple):
 
     gain: np.ndarray
     code: np.ndarray
+    states: np.ndarray
 
 
 @kernel
@@ -235,24 +250,85 @@ def search_histogram(histogram, begin, end, rule, total, low, high, directions, 
 
 @kernel
 def search_counted(codes, rows, column, histogram, k, rule, total, low, high, direction):
-    """Return gain and code of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
+    """Return gain, code and sides of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
     counts = np.zeros(rule.n_bins, np.int64)
     for r in range(rows.shape[0]):
         counts[codes[rows[r], column]] += 1
-    best, best_code = -1.0, 0
-    left, n_left = np.int64(0), np.int64(0)
-    for code in range(rule.n_bins - 1):
-        left += histogram[k, code]
-        n_left += counts[code]
-        if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
-            gain = split_gain(rule, total, left, low, high, direction)
-            if gain > best:
-                best, best_code = gain, code
-    return best, best_code
+    best, best_code, best_sides = -1.0, 0, 0
+    n_codes = rule.one_code if rule.one_code > 0 else rule.n_bins - 1
+    for sides in range(N_SIDES if rule.one_code > 0 else 1):
+        left, n_left = np.int64(0), np.int64(0)
+        if rule.one_code > 0:
+            left = left_states(histogram[k], rule.one_code, sides)
+            n_left = left_states(counts, rule.one_code, sides)
+        for code in range(n_codes):
+            left += histogram[k, code]
+            n_left += counts[code]
+            separates_states = rule.one_code > 0 and code == n_codes - 1
+            if rule.one_code > 0 and counts[code] == 0 and not separates_states:
+                continue
+            if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
+                gain = split_gain(rule, total, left, low, high, 0 if separates_states else direction)
+                if gain > best:
+                    best, best_code, best_sides = gain, code, sides
+    return best, best_code, best_sides
 
 
 @kernel
-def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains, cuts):
+def left_states(of_column, one_code, sides):
+    """Return the sum of the states that go to the first child."""
+    one = 0 if sides & ONE_ABOVE else of_column[one_code]
+    return one + (0 if sides & BOTH_ABOVE else of_column[one_code + 1])
+
+
+@kernel
+def search_state_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts, states):
+    """Fill ``gains[k]``, ``cuts[k]`` and ``states[k]`` with the best split of column k, for some k, as `search_histogram` does.
+
+    Each cut is tried with the four choices of sides for the states of missing values. The cut after the last value separates
+    states only: the direction of a column says nothing about it.
+    """
+    n = rule.one_code
+    half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
+    for k in range(begin, end):
+        of_column, way = histogram[k], np.float64(directions[k])
+        gains[k], cuts[k], states[k] = -1.0, 0, 0
+        last = n - 1
+        while last > 0 and of_column[last] == 0:  # codes that do not occur are neither summed nor scored
+            last -= 1
+        for sides in range(N_SIDES):
+            # A state that does not occur has a sum of zero, and no side.
+            if (sides & ONE_ABOVE and of_column[n] == 0) or (sides & BOTH_ABOVE and of_column[n + 1] == 0):
+                continue
+            left = left_states(of_column, n, sides)
+            for code in range(last + 1):
+                left += of_column[code]
+                half_g[code] = left >> HALF
+                half_h[code] = left & LOW_HALF
+            for code in range(last + 1):
+                gl, hl = np.float64(half_g[code]) * rule.gradient_unit, np.float64(half_h[code]) * rule.hessian_unit
+                gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
+                to_left = to_left if to_left > TINY else TINY
+                to_right = to_right if to_right > TINY else TINY
+                value_left, value_right = -gl / to_left, -gr / to_right
+                value_left = value_left if value_left > low else low
+                value_left = value_left if value_left < high else high
+                value_right = value_right if value_right > low else low
+                value_right = value_right if value_right < high else high
+                gain = -value_left * (gl + 0.5 * to_left * value_left)
+                gain = gain - value_right * (gr + 0.5 * to_right * value_right) - before
+                is_allowed = (way * (value_right - value_left) >= 0.0) | (code == last)
+                found[code] = gain if is_allowed else -1.0
+            for code in range(last + 1):
+                # A cut below all values would have to be the cut after all of them, with the sides exchanged.
+                if found[code] > gains[k] and (of_column[code] != 0 or code == last):
+                    gains[k], cuts[k], states[k] = found[code], code, sides
+
+
+@kernel
+def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains, cuts, states):
     """Set the best split of a cell from the best split of each column, and check that its children are large enough.
 
     Histograms do not count rows. So rows are counted for the best column only, unless the sums of the Hessians show that there
@@ -268,27 +344,46 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
             return
         if counted[k] or rule.min_leaf <= 1:
             break
-        left = np.int64(0)
-        for code in range(cuts[k] + 1):
-            left += histogram[k, code] & LOW_HALF
+        left = left_sum(histogram[k], cuts[k], states[k], rule) & LOW_HALF
         if min(left, (total & LOW_HALF) - left) >= rule.min_leaf * rule.max_hessian:
             break
         n_left = 0
         for r in range(node.shape[0]):
-            n_left += codes[node[r], columns[k]] <= cuts[k]
+            code = np.int64(codes[node[r], columns[k]])
+            if rule.one_code > 0:
+                n_left += code_goes_left(code, cuts[k], states[k], rule.one_code)
+            else:
+                n_left += code <= cuts[k]
         if min(n_left, node.shape[0] - n_left) >= rule.min_leaf:
             break
-        gains[k], cuts[k] = search_counted(codes, node, columns[k], histogram, k, rule, total, low, high, directions[k])
+        gains[k], cuts[k], states[k] = search_counted(
+            codes, node, columns[k], histogram, k, rule, total, low, high, directions[k]
+        )
         counted[k] = True
+    cells.gain[cell], cells.column[cell] = gains[k], k
+    cells.left_total[cell] = left_sum(histogram[k], cuts[k], states[k], rule)
     # Neighbouring codes without rows give the same split: the middle of them is the fairest threshold.
-    last = cuts[k] + 1
-    while histogram[k, last] == 0 and last < rule.n_bins - 1:
+    last, n_values = cuts[k] + 1, rule.one_code if rule.one_code > 0 else rule.n_bins
+    while last < n_values - 1 and histogram[k, last] == 0:
         last += 1
+    cells.code[cell] = (cuts[k] + last - 1) // 2
+    cells.states[cell] = states[k]
+    if rule.one_code > 0:
+        if last >= n_values or histogram[k, last] == 0:  # no value lies above the cut: it separates states only
+            cells.code[cell] = n_values - 1
+        if histogram[k, rule.one_code] != 0:
+            cells.states[cell] |= ONE_SEEN
+        if histogram[k, rule.one_code + 1] != 0:
+            cells.states[cell] |= BOTH_SEEN
+
+
+@kernel
+def left_sum(of_column, cut, states, rule):
+    """Return the packed sums of the codes up to a cut, and of the states that go with them."""
     left = np.int64(0)
-    for code in range(cuts[k] + 1):
-        left += histogram[k, code]
-    cells.gain[cell], cells.column[cell], cells.code[cell] = gains[k], k, (cuts[k] + last - 1) // 2
-    cells.left_total[cell] = left
+    for code in range(cut + 1):
+        left += of_column[code]
+    return left + left_states(of_column, rule.one_code, states) if rule.one_code > 0 else left
 
 
 @kernel
@@ -301,7 +396,11 @@ def can_split(cells, cell, rule):
 def split_cell(codes, rows, spare, columns, directions, rule, cells, cell):
     """Split a cell by its best split: reorder its rows and append its two children."""
     start, stop, k = cells.start[cell], cells.stop[cell], cells.column[cell]
-    middle = start + split_rows(codes, columns[k], cells.code[cell], rows[start:stop], spare)
+    if rule.one_code > 0:
+        arguments = (cells.code[cell], cells.states[cell], rule.one_code)
+        middle = start + split_state_rows(codes, columns[k], *arguments, rows[start:stop], spare)
+    else:
+        middle = start + split_rows(codes, columns[k], cells.code[cell], rows[start:stop], spare)
     child = cells.size[0]
     cells.child[cell] = child
     for at in range(2):
@@ -312,7 +411,7 @@ def split_cell(codes, rows, spare, columns, directions, rule, cells, cell):
         cells.low[child + at], cells.high[child + at] = cells.low[cell], cells.high[cell]
         cells.gain[child + at] = 0.0
         cells.child[child + at] = -1
-    if directions[k] != 0:
+    if directions[k] != 0 and not (rule.one_code > 0 and cells.code[cell] == rule.one_code - 1):
         values = np.empty(2)
         for at in range(2):
             total = cells.total[child + at]
@@ -337,7 +436,7 @@ def expand_columns(codes, packed, rows, columns, begin, end, directions, rule, h
         slot = histograms[cells.slot[cell]]
         add_codes(codes, packed, rows[cells.start[cell] : cells.stop[cell]], columns, begin, end, slot)
         low, high, total = cells.low[cell], cells.high[cell], cells.total[cell]
-        search_histogram(slot, begin, end, rule, total, low, high, directions, found.gain[0], found.code[0])
+        search(slot, begin, end, rule, total, low, high, directions, found, 0)
         return
     smaller, larger = by_size(cells, cell)
     less, more = histograms[cells.slot[smaller]], histograms[cells.slot[larger]]
@@ -351,7 +450,17 @@ def expand_columns(codes, packed, rows, columns, begin, end, directions, rule, h
         if can_split(cells, child, rule):
             histogram = less if at == 0 else more
             low, high, total = cells.low[child], cells.high[child], cells.total[child]
-            search_histogram(histogram, begin, end, rule, total, low, high, directions, found.gain[at], found.code[at])
+            search(histogram, begin, end, rule, total, low, high, directions, found, at)
+
+
+@kernel
+def search(histogram, begin, end, rule, total, low, high, directions, found, at):
+    """Fill row ``at`` of ``found`` with the best split of each column, for some of them."""
+    if rule.one_code > 0:
+        by_column = (found.gain[at], found.code[at], found.states[at])
+        search_state_histogram(histogram, begin, end, rule, total, low, high, directions, *by_column)
+    else:
+        search_histogram(histogram, begin, end, rule, total, low, high, directions, found.gain[at], found.code[at])
 
 
 @kernel
@@ -367,14 +476,16 @@ def by_size(cells, cell):
 def settle_children(codes, rows, columns, directions, rule, histograms, cells, cell, found):
     """Set the best splits of the children of a cell (of a root without children, its own) after `expand_columns`."""
     if cells.child[cell] < 0:
-        settle(codes, rows, columns, directions, rule, histograms[cells.slot[cell]], cells, cell, found.gain[0], found.code[0])
+        by_column = (found.gain[0], found.code[0], found.states[0])
+        settle(codes, rows, columns, directions, rule, histograms[cells.slot[cell]], cells, cell, *by_column)
         return
     smaller, larger = by_size(cells, cell)
     for at in range(2):
         child = smaller if at == 0 else larger
         if can_split(cells, child, rule):
             histogram = histograms[cells.slot[child]]
-            settle(codes, rows, columns, directions, rule, histogram, cells, child, found.gain[at], found.code[at])
+            by_column = (found.gain[at], found.code[at], found.states[at])
+            settle(codes, rows, columns, directions, rule, histogram, cells, child, *by_column)
 
 
 @kernel
@@ -478,3 +589,35 @@ def add_code_values(codes, tests, values, first, depth, total):
                     a = step(own, flat, a, r)
                 total[p] += own_values[a]
                 p += 1
+
+
+@kernel
+def step_with_states(tests, codes, at, row, one_code):
+    """Return the cell that follows cell ``at`` as `step` does; without a branch, also for the codes of states."""
+    test = tests[at]
+    code = np.uint64(codes[row + ((test >> CODE_BITS) & COLUMN_MASK)])
+    # 1 and 2 for the codes of the two states, which are also the bits of their sides.
+    state = code - one_code + np.uint64(1)
+    goes_on = ((test >> STATES_SHIFT) & state & STATES_MASK) != 0 if code >= one_code else code > (test & CODE_MASK)
+    return (test >> CHILD_SHIFT) + np.uint64(goes_on)
+
+
+@kernel
+def add_state_code_values(codes, one_code, tests, values, first, depth, total):
+    """Add the values of the leaves that pairs reach as `add_code_values` does, for codes that include those of states."""
+    n, flat, states_from = codes.shape[0], codes.ravel(), np.uint64(one_code)
+    width = np.uint64(codes.shape[1])
+    at, row = np.empty(WORD, np.uint64), np.empty(WORD, np.uint64)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        for t in range(depth.shape[0]):
+            own, own_values = tests[first[t] : first[t + 1]], values[first[t] : first[t + 1]]
+            for p in range(start, stop, WORD):
+                size = min(WORD, stop - p)
+                for i in range(WORD):  # rows beyond the last one repeat it
+                    at[i], row[i] = np.uint64(0), np.uint64(min(p + i, stop - 1)) * width
+                for _ in range(depth[t]):
+                    for i in range(WORD):
+                        at[i] = step_with_states(own, flat, at[i], row[i], states_from)
+                for i in range(size):
+                    total[p + i] += own_values[at[i]]

@@ -5,6 +5,9 @@ The pairs of a node are a slice of ``rows``; splitting a node reorders its slice
     node    rows[start:stop]   [ 7 3 9 4 8 ]
     split   code <= cut        [ 7 9 | 3 4 8 ]      left slice, right slice, each in its original order
 
+If values are missing, the codes of a coordinate include two for their states, see `missing`, and the search is that of
+`missing_search`.
+
 Nodes are visited depth first, the smaller child first. A node with many pairs has a histogram: that of the smaller child is
 counted, and that of the larger child is the histogram of the parent minus that of the smaller child.
 """
@@ -14,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
+from simtree._kernels.missing import settle_states, split_state_rows
+from simtree._kernels.missing_search import search_state_compare, search_state_histogram, search_state_sorted
 from simtree._kernels.search import Best, count_codes, search_compare, search_histogram, search_sorted
 
 INSIDE = -1
@@ -24,13 +29,14 @@ MAX_COMPARED = 64
 
 
 class RegionRows(NamedTuple):
-    """Tests of a region: coordinate, largest code that goes to if_le, the two successors, impurity decrease."""
+    """Tests of a region: coordinate, largest code that goes to if_le, the two successors, impurity decrease, states."""
 
     coordinate: np.ndarray
     code: np.ndarray
     if_le: np.ndarray
     if_gt: np.ndarray
     decrease: np.ndarray
+    states: np.ndarray
 
 
 @kernel
@@ -87,8 +93,14 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
     n_columns = columns.shape[0]
     wide = histograms.shape[0] == 0
     best = Best(
-        np.empty(n_columns), np.empty(n_columns, np.int64), np.empty(n_columns), np.empty(n_columns), np.empty(n_columns)
+        np.empty(n_columns),
+        np.empty(n_columns, np.int64),
+        np.empty(n_columns),
+        np.empty(n_columns),
+        np.empty(n_columns),
+        np.zeros(n_columns, np.int64),
     )
+    missing = rule.one_code > 0
     rows = np.arange(start, stop).astype(np.int32)
     spare = np.empty(n_pairs, np.int32)
 
@@ -119,14 +131,23 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                 draw_columns(coordinates, uniforms[n_searched], columns)
                 n_searched += 1
             if node.shape[0] <= MAX_COMPARED:
-                winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
+                if missing:
+                    winner = search_state_compare(codes, same, node, columns, rule, node_same, node_different, best)
+                else:
+                    winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
             elif wide:
-                winner = search_sorted(codes, same, node, columns, rule, node_same, node_different, best)
+                if missing:
+                    winner = search_state_sorted(codes, same, node, columns, rule, node_same, node_different, best)
+                else:
+                    winner = search_sorted(codes, same, node, columns, rule, node_same, node_different, best)
             else:
                 if slot < 0:
                     slot = 0 if subsample else depth
                     count_codes(codes, same, node, columns, histograms[slot])
-                winner = search_histogram(histograms[slot], rule, node_same, node_different, n_columns, best)
+                if missing:
+                    winner = search_state_histogram(histograms[slot], rule, node_same, node_different, n_columns, best)
+                else:
+                    winner = search_histogram(histograms[slot], rule, node_same, node_different, n_columns, best)
             if best.score[winner] <= 0.0:
                 winner = -1
 
@@ -138,12 +159,18 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
         else:
             at = n_rows
             column = columns[winner]
-            code = middle_of_gap(codes, column, best.code[winner], node)
+            code, states = best.code[winner], best.states[winner]
+            if missing:
+                code, states = settle_states(codes, column, code, states, rule.one_code, node)
+                left = low + split_state_rows(codes, column, code, states, rule.one_code, node, spare)
+            else:
+                code = middle_of_gap(codes, column, code, node)
+                left = low + split_rows(codes, column, code, node, spare)
             region.coordinate[at] = column
             region.code[at] = code
             region.decrease[at] = best.score[winner]
+            region.states[at] = states
             n_rows += 1
-            left = low + split_rows(codes, column, code, node, spare)
             left_smaller = left - low <= high - left
             # Count a histogram only for a child that will be searched with it.
             larger_slot = -1
@@ -193,6 +220,7 @@ def drop_redundant_rows(region, n_rows):
             region.coordinate[kept] = region.coordinate[at]
             region.code[kept] = region.code[at]
             region.decrease[kept] = region.decrease[at]
+            region.states[kept] = region.states[at]
             region.if_le[kept] = region.if_le[at]
             region.if_gt[kept] = region.if_gt[at]
             kept += 1

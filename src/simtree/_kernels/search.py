@@ -28,6 +28,8 @@ class Rule(NamedTuple):
     min_leaf: int
     weight_same: float
     weight_different: float
+    one_code: int = 0
+    """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
 
 
 class Best(NamedTuple):
@@ -38,6 +40,8 @@ class Best(NamedTuple):
     left_same: np.ndarray
     left_different: np.ndarray
     trial: np.ndarray
+    states: np.ndarray
+    """Sides of the states of missing values, only set by `missing_search`."""
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, NoReturn
@@ -52,7 +52,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = 
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.asarray(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
-        _raise_named("X", X, error, options.get("dtype"), stacked)
+        _raise_named("X", X, error, options, stacked, nan_remedy=_imputing(estimator))
 
 
 def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | None = None, **options: Any) -> NDArray[Any]:
@@ -80,7 +80,7 @@ def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | Non
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(check_array(rows, input_name=name, **options))
     except (TypeError, ValueError) as error:
-        _raise_named(name, rows, error, options.get("dtype"), stacked, remedy)
+        _raise_named(name, rows, error, options, stacked, remedy)
 
 
 def check_unmasked(name: str, values: Any) -> None:
@@ -104,6 +104,73 @@ def check_unmasked(name: str, values: Any) -> None:
     )
 
 
+def has_missing(samples: Any) -> bool:
+    """Return whether any value is NaN.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features), or a store of samples
+        Numbers, none of them infinite.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> has_missing(np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    True
+    """
+    return bool(samples.size) and bool(np.isnan(samples.min()))
+
+
+def extremes(samples: Any, axis: int | None = None) -> tuple[Any, Any]:
+    """Return the lowest and the highest value, of all values or of each column; missing ones do not count.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features), or a store of samples
+        Numbers.
+    axis : {None, 0}, default=None
+        0 for the extremes of each column.
+
+    Returns
+    -------
+    low, high : float, or ndarrays of shape (n_features,)
+        NaN if there are no values.
+    """
+    if not has_missing(samples):
+        return samples.min(axis=axis), samples.max(axis=axis)
+    values = np.asarray(samples)
+    return np.fmin.reduce(values, axis=axis), np.fmax.reduce(values, axis=axis)
+
+
+def filled(samples: NDArray[Any]) -> NDArray[Any]:
+    """Return samples with the median of its column in place of each missing value; 0 in a column without values.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        The samples themselves if none lacks a value.
+
+    Examples
+    --------
+    >>> filled(np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan]]))
+    array([[1., 0.],
+           [3., 0.],
+           [2., 0.]])
+    """
+    if not has_missing(samples):
+        return samples
+    medians = [np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else 0.0 for column in samples.T]
+    return np.where(np.isnan(samples), np.asarray(medians, dtype=samples.dtype), samples)
+
+
 def check_magnitude(
     samples: NDArray[Any], limit: float, needed_by: str, *, names: Sequence[str] | None = None, name: str = "X"
 ) -> None:
@@ -124,11 +191,12 @@ def check_magnitude(
     """
     if not samples.size or limit >= float(np.finfo(samples.dtype).max):
         return
-    low, high = samples.min(), samples.max()
-    if -limit <= low and high <= limit:
+    low, high = extremes(samples)
+    if not (low < -limit or high > limit):
         return
     value = low if -low > high else high
-    column = int(np.argmax(np.maximum(-samples.min(axis=0), samples.max(axis=0))))
+    lows, highs = extremes(samples, axis=0)
+    column = int(np.nanargmax(np.fmax(-lows, highs)))
     which = f"{column}" if names is None else repr(str(names[column]))
     raise ValueError(
         f"{name} has the value {value:g} in column {which}, but {needed_by} take values from {-limit:.3g} to {limit:.3g}; "
@@ -146,7 +214,8 @@ def check_squares(samples: NDArray[Any], needed_by: str) -> None:
     needed_by : str
         What requires squares, as the subject of a sentence in the plural.
     """
-    largest = max(-float(samples.min()), float(samples.max())) if samples.size else 0.0
+    low, high = extremes(samples) if samples.size else (0.0, 0.0)
+    largest = max(-float(low), float(high))
     if 0.0 < largest < MIN_SQUARED:
         raise ValueError(
             f"X has no value larger than {largest:g}, but {needed_by} lose squares of values below {MIN_SQUARED:g}; "
@@ -165,7 +234,8 @@ def explained_overflow(values: NDArray[Any], what: str) -> Iterator[None]:
     what : str
         The code, as the subject of a sentence.
     """
-    largest = max(-float(values.min()), float(values.max())) if values.size else 0.0
+    low, high = extremes(values) if values.size else (0.0, 0.0)
+    largest = max(-float(low), float(high))
     if not largest > LARGE:
         yield
         return
@@ -201,8 +271,26 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
     return [(str(column), dtype) for column, dtype in zip(columns, dtypes, strict=False)]
 
 
-def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool, remedy: str | None = None) -> NoReturn:
+def _imputing(estimator: Any) -> str:
+    """Return what to do about missing values: the line that fills them in, for an estimator with a representation."""
+    if not hasattr(estimator, "representation"):
+        return "fill it in"
+    own = "" if estimator.representation is None else f"make_pipeline(..., {estimator.representation!r})"
+    filled = own.replace("...", "Imputer()") or "Imputer()"
+    return f"fill it in with representation={filled} of simtree.representation"
+
+
+def _raise_named(
+    name: str,
+    X: Any,
+    error: Exception,
+    options: Mapping[str, Any],
+    stacked: bool,
+    remedy: str | None = None,
+    nan_remedy: str = "fill it in",
+) -> NoReturn:
     """Raise an error that names the first column of text, NaN or infinity; the given one if there is none."""
+    dtype, allowed = options.get("dtype"), options.get("ensure_all_finite") == "allow-nan"
     if np.ndim(X) != 2 or hasattr(X, "toarray"):
         raise error
     if str(error).startswith("Complex data not supported"):
@@ -225,14 +313,14 @@ def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool,
             continue
         with np.errstate(over="ignore"):
             values = values.astype(target)
-        unusable = np.flatnonzero(~np.isfinite(values))
+        unusable = np.flatnonzero(np.isinf(values) if allowed else ~np.isfinite(values))
         if len(unusable):
             row = int(unusable[0])
             what = "NaN" if np.isnan(values[row]) else "infinity"
             if what == "infinity" and np.isfinite(float(column[row])):
                 what = f"the value {float(column[row]):g}, which is infinity as {np.dtype(target)},"
             unit, number = ("pair", row // 2) if stacked else ("row", row)
-            remedy = remedy or f"{'fill it in' if what == 'NaN' else 'replace it by a finite number'}, or leave the {unit} out"
+            remedy = remedy or f"{nan_remedy if what == 'NaN' else 'replace it by a finite number'}, or leave the {unit} out"
             raise ValueError(f"{name} contains {what} in column {which}, first in {unit} {number}; {remedy}.") from error
     raise error
 

@@ -111,8 +111,8 @@ def check_rows_of(model: Similarity, form: Form, X: ArrayLike) -> NDArray[Any]:
         return samples
     with np.errstate(over="ignore"):
         converted = samples.astype(form.dtype)
-    if not np.isfinite(converted).all():
-        column = int(np.argwhere(~np.isfinite(converted))[0, 1])
+    if np.isinf(converted).any():
+        column = int(np.argwhere(np.isinf(converted))[0, 1])
         raise ValueError(
             f"X has a value in column {column} that float32 cannot hold; divide the column by a large number, or make the "
             "gallery with dtype='float64'."

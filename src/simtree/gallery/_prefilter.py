@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._utils.matrices import filled
 from simtree.evaluation._model_fusion import ModelFusion
 from simtree.gallery._blocks import Numbers
 from simtree.gallery._search import score_claims
@@ -43,9 +44,10 @@ class Prefilter:
         self.templates = templates
         rows = templates.prepared
         self._owner = np.repeat(np.arange(len(templates)), templates.sizes)
-        spread = rows.std(axis=0, dtype=np.float64)
+        known = filled(rows)
+        spread = known.std(axis=0, dtype=np.float64)
         self._scale = np.divide(1.0, spread, out=np.ones_like(spread), where=spread > 0.0)
-        self._centre = rows.mean(axis=0, dtype=np.float64)
+        self._centre = known.mean(axis=0, dtype=np.float64)
         flat = faiss.IndexFlatL2(rows.shape[1])
         if len(rows) < MIN_LISTED_ROWS:
             self._index = flat
@@ -60,7 +62,8 @@ class Prefilter:
             self._index.add(self._scaled(rows[start : start + MIN_LISTED_ROWS]))
 
     def _scaled(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        return np.ascontiguousarray((rows - self._centre) * self._scale, dtype=np.float32)
+        # A missing value is neither near nor far: it is taken for the mean.
+        return np.ascontiguousarray(np.nan_to_num((rows - self._centre) * self._scale), dtype=np.float32)
 
     def best_identities(
         self,

@@ -115,10 +115,12 @@ def _all_scores(
         return
     for start in range(0, len(probes), n_probes):
         some = probes[start : start + n_probes]
+        none = np.empty(0, dtype=np.int32)
+        of_some = SamplePairs(some, templates.prepared, none, none)
 
-        def score(pairs: slice, some: NDArray[np.floating] = some) -> FloatArray:
+        def score(pairs: slice, samples: SamplePairs = of_some) -> FloatArray:
             first, second = np.divmod(np.arange(pairs.start, pairs.stop), n_rows)
-            return model._score_pairs(SamplePairs(some, templates.prepared, first.astype(np.int32), second.astype(np.int32)))
+            return model._score_pairs(samples.of_rows(first.astype(np.int32), second.astype(np.int32)))
 
         scores = model._map_blocks(score, len(some) * n_rows).reshape(len(some), n_rows)
         ages = times[start : start + n_probes, None] - templates.times if fusion.needs_time else None

@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 
 from simtree._kernels import boosting as kernels
 from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found, Growing, Rule
+from simtree._kernels.missing import N_STATES
+from simtree._utils.matrices import has_missing
 from simtree._utils.threads import in_threads
 from simtree.growing._grower import sample_both_kinds
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import with_rows
-from simtree.trees._binning import MIN_PARALLEL_UPDATES, ByteBins, coordinate_edges
-from simtree.trees._code_walk import CodeWalk
+from simtree.trees._binning import MIN_PARALLEL_UPDATES, ByteBins, coordinate_edges, thresholds
+from simtree.trees._code_walk import CodeWalk, sides_of
 from simtree.trees._rank_tree import Cells, RankTree, entries, joined_tree
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 
@@ -70,6 +72,8 @@ class BoostingParams:
         Number of rounds after which pairs are drawn anew; None for never.
     focus_fpr : float or None
         Different pairs whose score is among the highest of this share are drawn more often.
+    columns : ndarray of int
+        Columns with values, of which those for a tree are drawn.
     """
 
     pair_map: CoordinateSet
@@ -87,6 +91,7 @@ class BoostingParams:
     same_weighting: str
     refresh: int | None
     focus_fpr: float | None
+    columns: NDArray[np.int64]
 
     def sample(self, source: PairSource, rng: np.random.Generator) -> IndexPairs:
         """Return training pairs, both same and different."""
@@ -165,8 +170,10 @@ class Booster:
         first = params.sample(source, self._rng(FOR_PAIRS, 0))
         self._first = first
         rows, local, _ = with_rows(samples, first)
-        pairs = SamplePairs(rows, rows, local.first, local.second)
+        lacks_values = has_missing(samples)
+        pairs = SamplePairs(rows, rows, local.first, local.second, lacks_values=lacks_values)
         self.bins = ByteBins(params.pair_map, coordinate_edges(params.pair_map, pairs, params.max_bins))
+        self.one_code = self.bins.n_bins if lacks_values else 0
         exhausted = params.n_pairs is None or params.n_pairs >= source.n_pairs
         fixed = source.labels is None or (exhausted and params.same_weighting == "pairs")
         self._refresh = None if fixed else params.refresh
@@ -200,7 +207,7 @@ class Booster:
     def add(self, grown: BoostedTree, pairs: CodedPairs) -> None:
         """Add the values of a tree to the scores of pairs."""
         table = grown.walk
-        self._in_chunks(len(pairs), lambda rows: kernels.add_code_values(pairs.codes[rows], *table, pairs.scores[rows]))
+        self._in_chunks(len(pairs), lambda rows: table.add(pairs.codes[rows], self.one_code, pairs.scores[rows]))
 
     def _encode(self, drawn: IndexPairs, weights: NDArray[np.float64], codes: NDArray[np.uint8]) -> CodedPairs:
         scores = np.zeros(len(drawn))
@@ -210,7 +217,7 @@ class Booster:
     def _fill_codes(self, drawn: IndexPairs, codes: NDArray[np.uint8], scores: NDArray[np.float64]) -> None:
         """Fill the codes of pairs, and add the values of all trees to their scores."""
         rows, drawn, _ = with_rows(self.samples, drawn)
-        pairs = SamplePairs(rows, rows, drawn.first, drawn.second)
+        pairs = SamplePairs(rows, rows, drawn.first, drawn.second, lacks_values=self.one_code > 0)
         table = CodeWalk.join([grown.walk for grown in self.trees])
 
         def fill(rows: slice) -> None:
@@ -218,7 +225,7 @@ class Booster:
             self.bins.fill(part, codes[rows], 1)
             for tree, values in self.earlier:
                 tree.add_values(part, values, scores[rows])
-            kernels.add_code_values(codes[rows], *table, scores[rows])
+            table.add(codes[rows], self.one_code, scores[rows])
 
         self._in_chunks(len(drawn), fill)
 
@@ -292,18 +299,20 @@ class Booster:
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
-        rule = Rule(unit_g, unit_h, max_hessian, self.bins.n_bins, params.l2, *limits, min_gain=MIN_GAIN * sum(sums))
+        n_bins = self.bins.n_bins + (N_STATES if self.one_code else 0)
+        min_gain = MIN_GAIN * sum(sums)
+        rule = Rule(unit_g, unit_h, max_hessian, n_bins, params.l2, *limits, min_gain, self.one_code)
         rows = self._subsample(pairs.same, rng)
-        coordinates = np.arange(len(params.pair_map))
-        if params.n_columns < params.pair_map.n_columns:
-            coordinates = params.pair_map.of_columns(rng.choice(params.pair_map.n_columns, params.n_columns, replace=False))
+        coordinates = params.pair_map.of_columns(params.columns)
+        if params.n_columns < len(params.columns):
+            coordinates = params.pair_map.of_columns(rng.choice(params.columns, params.n_columns, replace=False))
         cells = self._grow(pairs.codes, packed, rows, coordinates, rule)
         n_cells = int(cells.size[0])
         exact, n_same = np.empty((2, n_cells)), np.empty(n_cells, dtype=np.int64)
         kernels.sum_cells(rows, gradients, hessians, pairs.same, cells, exact, n_same)
         penalised = np.maximum(exact[1] + params.l2, kernels.TINY)
         values = params.learning_rate * np.clip(-exact[0] / penalised, cells.low[:n_cells], cells.high[:n_cells])
-        grown = _freeze(params.pair_map, self.bins.edges, coordinates, cells, values, n_same)
+        grown = _freeze(params.pair_map, self.bins.edges, coordinates, cells, values, n_same, self.one_code > 0)
         if len(rows) == n:
             kernels.add_cell_values(rows, cells, values, pairs.scores)
         else:
@@ -332,7 +341,7 @@ class Booster:
         if self._histograms.shape != shape:
             self._histograms = np.empty(shape, dtype=np.int64)
         cells = empty_cells(rule.max_leaves, len(rows), int(packed[rows].sum()))
-        found = Found(np.empty((2, n_columns)), np.empty((2, n_columns), dtype=np.int64))
+        found = Found(np.empty((2, n_columns)), *np.zeros((2, 2, n_columns), dtype=np.int64))
         directions = self.params.directions[coordinates]
         many = MIN_PARALLEL_UPDATES if self.n_threads > 1 else np.iinfo(np.int64).max
         ends = np.minimum(np.linspace(0, padded(n_columns) // WORD, self.n_threads + 1).astype(int) * WORD, n_columns)
@@ -379,8 +388,8 @@ def empty_codes(n_pairs: int, n_columns: int) -> NDArray[np.uint8]:
 def empty_cells(max_leaves: int, n_rows: int, total: int) -> Growing:
     """Return the cells of a tree that has only its root so far."""
     n = 2 * max_leaves - 1
-    integers = [np.zeros(n, dtype=np.int64) for _ in range(8)]
-    start, stop, depth, totals, left_total, column, code, slot = integers
+    integers = [np.zeros(n, dtype=np.int64) for _ in range(9)]
+    start, stop, depth, totals, left_total, column, code, slot, states = integers
     stop[0], totals[0] = n_rows, total
     bounds = np.full(n, MAX_STEP)
     return Growing(
@@ -397,6 +406,7 @@ def empty_cells(max_leaves: int, n_rows: int, total: int) -> Growing:
         child=np.full(n, -1, dtype=np.int64),
         slot=slot,
         size=np.ones(2, dtype=np.int64),
+        states=states,
     )
 
 
@@ -407,6 +417,7 @@ def _freeze(
     growing: Growing,
     values: NDArray[np.float64],
     n_same: NDArray[np.int64],
+    lacks_values: bool,
 ) -> BoostedTree:
     """Return the grown tree; of two children the one with the higher value is the inside one, which comes first."""
     n = int(growing.size[0])
@@ -443,9 +454,19 @@ def _freeze(
     order = np.argsort(number[split])  # the node of a cell has the place of the cell among those that are split
     coordinate = coordinates[growing.column[split][order]].astype(np.int32)
     codes = growing.code[split][order]
-    threshold = np.array([edges[c][b] for c, b in zip(coordinate, codes, strict=True)], dtype=np.float64)
     if_le = np.where(le_inside[order], INSIDE, OUTSIDE).astype(np.int32)
-    regions = AxisRegion(coordinate, threshold, if_le, (INSIDE + OUTSIDE - if_le).astype(np.int32), growing.gain[split][order])
+    regions = AxisRegion(
+        coordinate,
+        thresholds(edges, coordinate, codes),
+        if_le,
+        (INSIDE + OUTSIDE - if_le).astype(np.int32),
+        growing.gain[split][order],
+        growing.states[split][order].astype(np.uint8) if lacks_values else None,
+    )
     tree = joined_tree(pair_map, max(1, int(depth.max())), cells, n_tests, regions, {})
-    walk = CodeWalk.of_cells(child, coordinates[growing.column[:n]], growing.code[:n], values, int(depth.max()))
+    most_above = np.zeros(n, dtype=np.bool_)
+    most_above[split] = tree.majority_child[number[split]] == number[first + 1]
+    states = sides_of(growing.states[:n], most_above)
+    tests = (child, coordinates[growing.column[:n]], growing.code[:n], states)
+    walk = CodeWalk.of_cells(*tests, values, int(depth.max()))
     return BoostedTree(tree, column(values, np.float64), walk)

@@ -36,6 +36,10 @@ class GrowthParams:
         Maximum number of bins per coordinate; None for exact splits.
     n_pairs, positive_fraction, same_weighting
         How pairs are sampled, see `PairSampler.sample`.
+    columns : ndarray of int, optional
+        Columns with values, of which those for a cell are drawn; all by default.
+    lacks_values : bool
+        Whether samples lack values (NaN).
     """
 
     splitter: Splitter
@@ -49,6 +53,8 @@ class GrowthParams:
     n_pairs: int | None = None
     positive_fraction: float | None = 0.5
     same_weighting: str = "pairs"
+    columns: NDArray[np.int64] | None = None
+    lacks_values: bool = False
 
     def sample(self, source: PairSource, rng: np.random.Generator) -> IndexPairs:
         """Return training pairs, both same and different."""
@@ -57,7 +63,15 @@ class GrowthParams:
     def grow(self, samples: NDArray[Any], pairs: IndexPairs, rng: np.random.Generator, *, n_jobs: int | None = 1) -> RankTree:
         """Return the tree grown on pairs of rows of the samples; ``n_jobs`` is for growing a single tree at a time."""
         samples, pairs, _ = with_rows(samples, pairs)
-        training = TrainingPairs(samples, pairs, self.pair_map, self.max_bins, binned=self.splitter.binned, n_jobs=n_jobs)
+        training = TrainingPairs(
+            samples,
+            pairs,
+            self.pair_map,
+            self.max_bins,
+            binned=self.splitter.binned,
+            n_jobs=n_jobs,
+            lacks_values=self.lacks_values,
+        )
         return grow_tree(training, self, rng)
 
 
@@ -96,8 +110,8 @@ def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generat
     """
     n_same = int(np.count_nonzero(pairs.same))
     builder = TreeBuilder(pairs.pair_map, params.max_depth, n_same, len(pairs) - n_same)
-    n_columns = pairs.pair_map.n_columns
-    coordinates = np.arange(len(pairs.pair_map))
+    columns = np.arange(pairs.pair_map.n_columns) if params.columns is None else params.columns
+    coordinates = pairs.pair_map.of_columns(columns)
     # For each cell: its number, its segment, its same pairs, and the number of different pairs ranked above it.
     level = [(0, 0, len(pairs), n_same, 0)]
     max_before = len(pairs) if params.focus_fpr is None else params.focus_fpr * (len(pairs) - n_same)
@@ -108,8 +122,8 @@ def grow_tree(pairs: TrainingPairs, params: GrowthParams, rng: np.random.Generat
             n_different = n_pairs - n_same
             if n_pairs < params.min_pairs_split or n_same == 0 or n_different == 0 or n_before >= max_before:
                 continue
-            if params.n_columns < n_columns:
-                coordinates = pairs.pair_map.of_columns(rng.choice(n_columns, params.n_columns, replace=False))
+            if params.n_columns < len(columns):
+                coordinates = pairs.pair_map.of_columns(rng.choice(columns, params.n_columns, replace=False))
             split = params.splitter.split(
                 Cell(pairs, start, stop, n_same, n_different, coordinates, params.min_pairs_leaf, rng)
             )

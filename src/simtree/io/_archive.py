@@ -33,7 +33,7 @@ VERSION = 3
 MIN_VERSION = 3
 DOCUMENT = "model.json"
 # The dtypes that a file may name.
-DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("int32", "int64", "float32", "float64")}
+DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("uint8", "int32", "int64", "float32", "float64")}
 # Anything beyond these limits is refused, both on writing and, before it is read, on loading.
 MAX_DOCUMENT_BYTES = 1 << 23
 MAX_MEMBERS = 1 << 14

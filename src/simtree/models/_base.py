@@ -56,6 +56,10 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return checked samples in the form required by `_score_pairs`, so that it is computed once per sample."""
         return samples
 
+    def _takes_missing(self) -> bool:
+        """Return whether samples may lack values (NaN)."""
+        return False
+
     def _test_cost(self) -> float:
         """Return the time that `_score_pairs` takes for one test of one pair, relative to that of a forest."""
         return 1.0
@@ -149,10 +153,12 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         check_is_fitted(self)
         A = self._prepare(check_samples(self, A))
         B = A if B is None else self._prepare(check_samples(self, B))
+        none = np.empty(0, dtype=np.int32)
+        samples = SamplePairs(A, B, none, none)
 
         def score(rows: slice) -> NDArray[np.float64]:
             first, second = np.divmod(np.arange(rows.start, rows.stop), len(B))
-            return self._score_pairs(SamplePairs(A, B, first.astype(np.int32), second.astype(np.int32)))
+            return self._score_pairs(samples.of_rows(first.astype(np.int32), second.astype(np.int32)))
 
         return self._map_blocks(score, len(A) * len(B)).reshape(len(A), len(B))
 
@@ -242,6 +248,7 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self._takes_missing()
         tags.target_tags.required = True
         return tags
 
@@ -318,7 +325,8 @@ class PairDistance:
         """Return the distance of the samples u and v."""
         samples = np.array([u, v], dtype=np.float64)
         n_features = self._model.n_features_in_
-        if samples.shape != (2, n_features) or not np.isfinite(samples).all():
+        unusable = np.isinf(samples) if self._model._takes_missing() else ~np.isfinite(samples)
+        if samples.shape != (2, n_features) or unusable.any():
             raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} finite numbers each.")
         row = np.zeros(1, dtype=np.int32)
         samples = self._model._prepare(samples)

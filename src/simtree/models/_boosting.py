@@ -406,6 +406,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
         kinds = ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
         pair_map = self._coordinate_set(samples, source, rng, kinds, directions)
+        columns = self._columns_with_values(samples, pair_map)
         return BoostingParams(
             pair_map=pair_map,
             directions=self._monotone(pair_map),
@@ -414,7 +415,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             max_depth=MAX_DEPTH if self.max_depth is None else int(self.max_depth),
             min_samples_leaf=int(self.min_samples_leaf),
             l2=float(self.l2),
-            n_columns=n_to_draw("max_features", self.max_features, pair_map.n_columns),
+            n_columns=n_to_draw("max_features", self.max_features, len(columns)),
             subsample=float(self.subsample),
             max_bins=int(self.max_bins),
             n_pairs=self.n_pairs,
@@ -422,6 +423,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             same_weighting=self.same_weighting,
             refresh=self.refresh,
             focus_fpr=self.focus_fpr,
+            columns=columns,
         )
 
     def _monotone(self, pair_map: CoordinateSet) -> NDArray[np.int64]:
@@ -549,9 +551,10 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         return 1.0 if self._coded is None else COST_OF_CODED_TEST
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        if self._coded is None:
+        coded = self._coded
+        if coded is None or not (coded.takes_missing or not pairs.lacks_values):
             return mean_values(*self._leaf_values(), pairs)
-        return self._coded.sums(pairs) / len(self.trees_)
+        return coded.sums(pairs) / len(self.trees_)
 
     def _code(self) -> None:
         """Prepare to score pairs by codes, unless trees of several fits have too many thresholds."""

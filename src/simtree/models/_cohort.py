@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.matrices import MAX_FLOAT
+from simtree._utils.matrices import MAX_FLOAT, filled
 from simtree._utils.threads import in_threads
 from simtree._utils.validation import check_choice, check_integer, check_n_jobs, count
 from simtree.io._fields import Fields, moderate
@@ -166,12 +166,16 @@ class CohortNormalization(Similarity):
             self.estimator_ = clone(self.estimator).fit(**given)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             rows, identities = _drawn_rows(samples, source, SEARCHED * int(self.n_cohort), rng)
+            rows = filled(rows)
             self._set_cohort(self._make_cohort(rows, identities, rng))
             self.spread_ = 0.0
             spread = float(np.median(self._statistics(self.estimator_._prepare(rows))[:, 1]))
             self.spread_ = spread if spread >= TINY else 1.0  # a constant score
             self.threshold_ = youden_threshold(self._roc_of(self._prepared(samples), source))
         return self
+
+    def _takes_missing(self) -> bool:
+        return bool(getattr(self.estimator, "_takes_missing", bool)())
 
     def _make_cohort(self, rows: Floats, identities: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return the cohort, made of distinct samples; as many as possible of the first ones are of different identities."""

@@ -36,6 +36,9 @@ class Ensemble(NamedMembers, Similarity):
             if not isinstance(member, Similarity):
                 raise TypeError(f"estimators has {member!r} under {name!r}; give similarities such as SimilarityForest().")
 
+    def _takes_missing(self) -> bool:
+        return all(getattr(member, "_takes_missing", bool)() for _, member in self.estimators)
+
     def _fit_members(
         self,
         samples: NDArray[Any],

@@ -560,10 +560,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         bags = [inside[rows_used] for inside in bags]
         average = np.median if self.aggregation == "median_rank" else np.mean
         n_half = n_used // 2 if halves else 0
+        every = SamplePairs(samples, samples, index.first, index.second)
         scores = np.zeros((3 if halves else 1, len(index)))
 
         def fill(rows: slice) -> None:
-            pairs = trees[0].pair_map.complete(SamplePairs(samples, samples, index.first[rows], index.second[rows]))
+            pairs = trees[0].pair_map.complete(every.take(rows))
             used = first_out_of_bag(out_of_bag_values(trees, values, bags, pairs), n_used)
             scores[0, rows] = average(used, axis=0)
             for k in range(2 if n_half else 0):

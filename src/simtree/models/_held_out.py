@@ -168,9 +168,10 @@ def summarise_out_of_bag(
     samples, index, rows_used = with_rows(samples, index)
     bags = [inside[rows_used] for inside in bags]
     scores, n_trees = np.full(len(index), np.nan), np.zeros(len(index))
+    every = SamplePairs(samples, samples, index.first, index.second)
     for start in range(0, len(index), BLOCK):
         rows = slice(start, start + BLOCK)
-        by_tree = out_of_bag_values(trees, values, bags, SamplePairs(samples, samples, index.first[rows], index.second[rows]))
+        by_tree = out_of_bag_values(trees, values, bags, every.take(rows))
         scores[rows], n_trees[rows] = _mean(by_tree)
     known = n_trees > 0
     if len(np.unique(identities[known])) < 2:
@@ -212,9 +213,10 @@ def check_held_out(
     bags = None if bags is None else [inside[rows_used] for inside in bags]
     scores, n_trees, differences = np.empty(len(index)), np.empty(len(index)), np.full(len(index), np.nan)
     rng = np.random.default_rng(0)
+    every = SamplePairs(samples, samples, index.first, index.second)
     for start in range(0, len(index), BLOCK):
         rows = slice(start, start + BLOCK)
-        pairs = SamplePairs(samples, samples, index.first[rows], index.second[rows])
+        pairs = every.take(rows)
         by_tree = np.zeros((len(trees), pairs.n_pairs))
         for row, tree, of_cells in zip(by_tree, trees, values, strict=True):
             tree.add_values(pairs, of_cells, row)

@@ -22,7 +22,7 @@ from simtree._kernels import nearest as kernels
 from simtree._kernels.coordinates import PAIRWISE
 from simtree._kernels.nearest import FirstTests, Grid, Levels, Trees
 from simtree._kernels.route import Nodes
-from simtree._utils.matrices import MAX_FLOAT
+from simtree._utils.matrices import MAX_FLOAT, has_missing
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.trees._rank_tree import RankTree
 
@@ -176,6 +176,8 @@ def _cheapest(
     brute = BruteForceSearch(score)
     if leaf_values is None or any(tree.regions for tree in leaf_values[0]) or not len(queries) or not len(gallery):
         return brute
+    if has_missing(queries) or has_missing(gallery):  # bounds are those of values
+        return brute
     # Rows that are walked in any case cost more than all rows by brute force, whatever the trees are.
     if test_cost * len(gallery) <= COST_OF_WALKED_TEST * _min_walked(len(gallery), k):
         return brute
@@ -215,11 +217,12 @@ class BruteForceSearch:
 
     def __call__(self, queries: NDArray[Any], gallery: NDArray[Any], part: Part, offset: int, best: TopK) -> None:
         """Update ``best`` with all rows of a part; row 0 of the gallery has the index ``offset`` in it."""
-        numbers = np.arange(part.queries.start, part.queries.stop, dtype=np.int32)
-        rows = np.arange(part.rows.start, part.rows.stop, dtype=np.int32)
-        pairs = SamplePairs(queries, gallery, np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)))
-        for query, scores in zip(numbers.tolist(), self.score(pairs).reshape(len(numbers), len(rows)), strict=True):
-            best.offer(query, scores, offset + rows.astype(np.int64))
+        some, rows = queries[part.queries], gallery[part.rows]
+        numbers, places = np.arange(len(some), dtype=np.int32), np.arange(len(rows), dtype=np.int32)
+        pairs = SamplePairs(some, rows, np.repeat(numbers, len(rows)), np.tile(places, len(some)))
+        found = offset + np.arange(part.rows.start, part.rows.stop, dtype=np.int64)
+        for query, scores in enumerate(self.score(pairs).reshape(len(some), len(rows)), part.queries.start):
+            best.offer(query, scores, found)
 
 
 class BoundedSearch:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
+from simtree._utils.matrices import has_missing
 from simtree._utils.validation import check_choice, check_integer, check_real, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
 from simtree.growing._grower import GrowthParams
@@ -55,19 +56,26 @@ class TreeLearner(TreeModel):
         kinds = self._coordinate_kinds()
         pair_map = self._coordinate_set(samples, source, rng, kinds, directions, squares=splitter.squares)
         splitter.check(pair_map)
+        columns = self._columns_with_values(samples, pair_map)
         return GrowthParams(
             splitter=splitter,
             pair_map=pair_map,
             max_depth=self._depth(source.n_observations),
             min_pairs_split=self.min_pairs_split,
             min_pairs_leaf=self.min_pairs_leaf,
-            n_columns=n_to_draw("max_features", self.max_features, pair_map.n_columns),
+            n_columns=n_to_draw("max_features", self.max_features, len(columns)),
             focus_fpr=self.focus_fpr,
             max_bins=self.max_bins,
             n_pairs=self.n_pairs,
             positive_fraction=self.positive_fraction,
             same_weighting=self.same_weighting,
+            columns=columns,
+            lacks_values=has_missing(samples),
         )
+
+    def _trees_take_missing(self) -> bool:
+        splitter = BY_NAME.get(self.splitter) if isinstance(self.splitter, str) else self.splitter
+        return super()._trees_take_missing() and bool(getattr(splitter, "takes_missing", False))
 
     def set_params(self, **params: Any) -> Self:
         """Set the parameters of this estimator.

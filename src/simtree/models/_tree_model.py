@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from simtree._utils.matrices import MAX_SQUARED
+from simtree._utils.matrices import MAX_SQUARED, extremes, has_missing
 from simtree._utils.validation import check_integer, check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
@@ -62,6 +63,32 @@ class TreeModel(RepresentedMixin, Similarity):
         if directions is None:
             directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
         return CoordinateSet(tuple(kinds), n_features, directions)
+
+    def _takes_missing(self) -> bool:
+        return self._trees_take_missing() if self.representation is None else super()._takes_missing()
+
+    def _trees_take_missing(self) -> bool:
+        """Return whether the trees can be grown on samples that lack values."""
+        return OBLIQUE not in (self.coordinates or ()) or DISCRIMINANT not in self.directions
+
+    def _columns_with_values(self, samples: NDArray[Any], pair_map: CoordinateSet) -> NDArray[np.int64]:
+        """Return the columns of extended samples that trees may use, with a warning if a feature has no value at all."""
+        columns = np.arange(pair_map.n_columns)
+        if not has_missing(samples):
+            return columns
+        empty = np.flatnonzero(np.isnan(extremes(samples, axis=0)[0]))
+        if not len(empty):
+            return columns
+        names = self._names(None)
+        which = [str(column) if names is None else repr(str(names[column])) for column in empty.tolist()]
+        if len(empty) == pair_map.n_features:
+            raise ValueError(f"X has no value in any of its {count(len(empty), 'column')}; give samples with values.")
+        warnings.warn(
+            f"X has no value in column{'s' if len(empty) > 1 else ''} {', '.join(which)}; the model does not use "
+            f"{'them' if len(empty) > 1 else 'it'}.",
+            stacklevel=2,
+        )
+        return np.delete(columns, empty)
 
     def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the directions of oblique coordinates."""

@@ -4,6 +4,10 @@ A coordinate is a number computed from a pair that does not change when its two 
 (``|x_j - x'_j|``), some all features of the pair (the cosine of its samples), and ``oblique`` a weighted sum of the features,
 w·x, which is computed once per sample and stored as an additional column.
 
+Samples may lack values (NaN). A coordinate of a feature that one sample lacks, or both, then has no value but one of two
+states, which trees treat like values of their own; coordinates of many features use those that both samples have, see
+`simtree._kernels.missing`.
+
 Trees compare unscaled values (``|x - x'|``), which are easy to read; `CoordinateSet.values` multiplies them by the scale of
 their kind, so that ``abs_diff`` and ``sum`` together are the paper's f in an orthonormal basis. Thresholds on the one
 correspond to thresholds on the other.
@@ -20,8 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
+from simtree._kernels.missing import fill_joint_pairwise, fill_state_values
 from simtree._kernels.samples import fill_products
-from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_squares, check_unmasked
+from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_squares, check_unmasked, has_missing
 from simtree.pairs._store import mapped
 
 
@@ -46,9 +51,12 @@ class SamplePairs(_PairArrays):
         Row numbers of the two samples of each pair.
     pairwise : ndarray of shape (n_pairs, n_pairwise), optional
         Pairwise coordinates, those computed from all features; no columns until `CoordinateSet.complete` computes them.
+    lacks_values : bool, optional
+        Whether any value of A or B is missing (NaN), if this is known.
     """
 
-    __slots__ = ()
+    # Whether values are missing, None until it is asked for: one list for all pairs that were made from the same samples.
+    _missing: list[bool | None]
 
     def __new__(
         cls,
@@ -57,13 +65,46 @@ class SamplePairs(_PairArrays):
         first: NDArray[np.int32],
         second: NDArray[np.int32],
         pairwise: NDArray[np.float64] | None = None,
+        *,
+        lacks_values: bool | None = None,
     ) -> Self:
-        return super().__new__(cls, A, B, first, second, np.empty((len(first), 0)) if pairwise is None else pairwise)
+        made = super().__new__(cls, A, B, first, second, np.empty((len(first), 0)) if pairwise is None else pairwise)
+        made._missing = [lacks_values]
+        return made
 
     @property
     def n_pairs(self) -> int:
         """Number of pairs."""
         return len(self.first)
+
+    @property
+    def lacks_values(self) -> bool:
+        """Whether any value of A or B is missing (NaN), looked up once for all pairs of the same samples."""
+        known = self._missing[0]
+        if known is None:
+            known = self._missing[0] = has_missing(self.A) or (self.B is not self.A and has_missing(self.B))
+        return known
+
+    def of_rows(
+        self, first: NDArray[np.int32], second: NDArray[np.int32], pairwise: NDArray[np.float64] | None = None
+    ) -> SamplePairs:
+        """Return other pairs of the same samples.
+
+        Parameters
+        ----------
+        first, second : ndarrays of int32 of shape (n_pairs,)
+            Row numbers of the two samples of each pair.
+        pairwise : ndarray of shape (n_pairs, n_pairwise), optional
+            Pairwise coordinates.
+
+        Returns
+        -------
+        SamplePairs
+            The pairs.
+        """
+        made = SamplePairs(self.A, self.B, first, second, pairwise)
+        made._missing = self._missing
+        return made
 
     def take(self, rows: NDArray[Any] | slice) -> SamplePairs:
         """Return some of the pairs, with the same samples.
@@ -78,7 +119,7 @@ class SamplePairs(_PairArrays):
         SamplePairs
             The chosen pairs.
         """
-        return SamplePairs(self.A, self.B, self.first[rows], self.second[rows], self.pairwise[rows])
+        return self.of_rows(self.first[rows], self.second[rows], self.pairwise[rows])
 
 
 @dataclass(frozen=True)
@@ -248,6 +289,11 @@ class CoordinateSet:
         """Whether each coordinate is pairwise, using all features."""
         return np.equal(self.kind_codes, kernels.PAIRWISE)
 
+    @cached_property
+    def kernel_directions(self) -> NDArray[np.float64]:
+        """Directions with one column per feature, also if there are none."""
+        return self.directions if len(self.directions) else np.empty((0, self.n_features))
+
     def of_columns(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return the numbers of all coordinates that use one of the columns, and of all pairwise coordinates.
 
@@ -263,13 +309,15 @@ class CoordinateSet:
         """
         return np.flatnonzero(self.is_pairwise | np.isin(self.columns, columns))
 
-    def by_feature(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_feature(self, shares: NDArray[np.float64], present: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """Return the shares of features, given the shares of coordinates.
 
         Parameters
         ----------
         shares : ndarray of shape (n_coordinates,)
             Share of each coordinate.
+        present : ndarray of bool of shape (n_features,), optional
+            Features that coordinates of many features were computed from; all by default, and if there are none.
 
         Returns
         -------
@@ -279,9 +327,11 @@ class CoordinateSet:
         """
         of_one = ~self.is_pairwise
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
-        found = by_column[: self.n_features] + shares[self.is_pairwise].sum() / self.n_features
+        used = np.ones(self.n_features, dtype=np.bool_) if present is None or not present.any() else present
+        found = by_column[: self.n_features] + used * (shares[self.is_pairwise].sum() / np.count_nonzero(used))
         if len(self.directions):
-            sizes = np.abs(self.directions)
+            sizes = np.abs(self.directions) * used
+            sizes = np.where(sizes.any(axis=1, keepdims=True), sizes, np.abs(self.directions))
             found = found + by_column[self.n_features :] @ (sizes / sizes.sum(axis=1, keepdims=True))
         return np.asarray(found, dtype=np.float64)
 
@@ -344,8 +394,25 @@ class CoordinateSet:
             for column in block.columns
         ]
 
+    def subjects(self, feature_names: Sequence[str] | None = None) -> list[str | None]:
+        """Return the name of the feature that may be missing in a pair, for each coordinate.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the features; by default x0, x1, ...
+
+        Returns
+        -------
+        list of str or None
+            Names of features; None for coordinates of many features.
+        """
+        features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
+        of_one = ~self.is_pairwise & (self.columns < self.n_features)
+        return [features[column] if alone else None for column, alone in zip(self.columns, of_one, strict=True)]
+
     def extend(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return samples with their products with the directions as additional columns.
+        """Return samples with their products with the directions as additional columns; NaN if a feature is missing.
 
         Parameters
         ----------
@@ -377,8 +444,10 @@ class CoordinateSet:
         if pairs.pairwise.shape[1] == len(self.pairwise_kinds):
             return pairs
         pairwise = np.empty((pairs.n_pairs, len(self.pairwise_kinds)))
-        kernels.fill_pairwise(*pairs[:4], self.n_features, self.pairwise_kinds, pairwise)
-        return SamplePairs(*pairs[:4], pairwise)
+        if len(self.pairwise_kinds):
+            fill = fill_joint_pairwise if pairs.lacks_values else kernels.fill_pairwise
+            fill(*pairs[:4], self.n_features, self.pairwise_kinds, pairwise)
+        return pairs.of_rows(pairs.first, pairs.second, pairwise)
 
     def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Return the unscaled coordinates, as trees compare them.
@@ -391,11 +460,33 @@ class CoordinateSet:
         Returns
         -------
         ndarray of shape (n_coordinates, n_pairs)
+            Values of the coordinates; inf if a feature is missing in one sample, -inf if it is missing in both.
+        """
+        return self.some_values(pairs, slice(None))
+
+    def some_values(self, pairs: SamplePairs, chosen: slice | list[int]) -> NDArray[np.float64]:
+        """Return some of the unscaled coordinates, see `plain_values`.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs of extended samples.
+        chosen : slice or list of int
+            Numbers of the coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n_chosen, n_pairs)
             Values of the coordinates.
         """
-        plain = np.empty((len(self), pairs.n_pairs))
-        kernels.fill_values(*self.complete(pairs), self.kind_codes, self.columns, plain)
-        return plain
+        kinds, columns = self.kind_codes[chosen], self.columns[chosen]
+        values = np.empty((len(kinds), pairs.n_pairs))
+        pairs = self.complete(pairs) if self.is_pairwise[chosen].any() else pairs
+        if pairs.lacks_values:
+            fill_state_values(*pairs, kinds, columns, self.kernel_directions, values)
+        else:
+            kernels.fill_values(*pairs, kinds, columns, values)
+        return values
 
     def values(self, pairs: SamplePairs) -> NDArray[np.float64]:
         """Return the scaled coordinates as a dense matrix; meant for the pairs of one cell, not for all pairs.
@@ -478,8 +569,9 @@ def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray
     products = np.empty((len(samples), len(directions)))
     fill_products(samples, np.ascontiguousarray(directions.T), products)
     limit = min(float(np.finfo(rows.dtype).max), MAX_FLOAT / 2)
+    checked = products[~np.isnan(samples).any(axis=1)] if has_missing(samples) else products
     # This form also refuses NaN, the result of an overflow of both signs.
-    if products.size and not (-limit <= products.min() and products.max() <= limit):
+    if checked.size and not (-limit <= checked.min() and checked.max() <= limit):
         raise ValueError(
             f"X has values whose products with the directions of oblique coordinates exceed {limit:.3g}; "
             "divide X by a large number first."

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._utils.validation import check_integer, count
 from simtree.models._tree import SimilarityTree, TreeLearner
 from simtree.plots._style import FAINT, FONT_SIZE, INK, PALETTE, Display, shorten
-from simtree.trees._explanation import Explanation
+from simtree.trees._explanation import Explanation, value_text
 from simtree.trees._export import describe_region, inside_paths
 from simtree.trees._pruning import PruningPath
 from simtree.trees._rank_tree import RankTree
@@ -224,8 +224,10 @@ class TreeDisplay(Display):
         names = self.feature_names
         features = [f"x{j}" for j in range(self.tree.pair_map.n_features)] if names is None else list(map(str, names))
         for length in NAME_LENGTHS if isinstance(test, AxisRegion) else NAME_LENGTHS[:6]:
-            labels = self.tree.pair_map.names([shorten(name, length) for name in features])
-            rule = " ".join(describe_region(test, labels)[0].replace("<=", "≤").replace(">=", "≥").split())
+            short = [shorten(name, length) for name in features]
+            labels, subjects = self.tree.pair_map.names(short), self.tree.pair_map.subjects(short)
+            described = describe_region(test, labels, subjects=subjects)[0]
+            rule = " ".join(described.replace("<=", "≤").replace(">=", "≥").split())
             yield rule + note
             if n_lines == 2:
                 yield textwrap.fill(rule, len(rule) // 2 + 6)
@@ -317,7 +319,8 @@ class ExplanationDisplay(Display):
         shown, rest = np.split(explanation.order(), [self.max_features])
         added = explanation.contributions[shown]
         labels = [
-            f"{shorten(explanation.feature_names[j], 30)}: {explanation.x[j]:.4g}, {explanation.x2[j]:.4g}" for j in shown
+            f"{shorten(explanation.feature_names[j], 30)}: {value_text(explanation.x[j])}, {value_text(explanation.x2[j])}"
+            for j in shown
         ]
         if len(rest):
             added = np.append(added, explanation.contributions[rest].sum())
@@ -540,9 +543,10 @@ def _main_test(region: Region) -> tuple[Region, int]:
         return region, 0
     best = int(np.argmax(region.decrease))
     test = int(region.coordinate[best]), float(region.threshold[best])
-    sides = [at_most for path in inside_paths(region) for *condition, at_most in path if tuple(condition) == test]
+    sides = [step.at_most for path in inside_paths(region) for step in path if step[:2] == test]
     inside, outside = np.array([[INSIDE], [OUTSIDE]], dtype=np.int32)
     if_le, if_gt = (inside, outside) if 2 * sum(sides) >= len(sides) else (outside, inside)
     one = slice(best, best + 1)
-    test_alone = AxisRegion(region.coordinate[one], region.threshold[one], if_le, if_gt, region.decrease[one])
+    states = None if region.states is None else region.states[one]
+    test_alone = AxisRegion(region.coordinate[one], region.threshold[one], if_le, if_gt, region.decrease[one], states)
     return test_alone, len(region.coordinate) - 1

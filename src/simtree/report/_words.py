@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from simtree.evaluation._report import ThresholdRates, scale_of
 from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
-from simtree.trees._export import describe_region, inside_paths, merged_tests
+from simtree.trees._export import Condition, describe_region, inside_paths, merged_tests, with_missing
 from simtree.trees._regions import AxisRegion, Region
 
 # How a coordinate of each kind begins a condition, before "at most" or "more than".
@@ -138,10 +139,10 @@ def rule_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[st
     """
     if not isinstance(region, AxisRegion):
         return describe_region(region, pair_map.names(features))
-    begin = beginnings(pair_map, features)
+    begin, subjects = beginnings(pair_map, features), pair_map.subjects(features)
     paths = list(inside_paths(region))
     rules = [
-        " and ".join(_condition(begin[c], low, high) for c, low, high in merged_tests(path))
+        " and ".join(_condition(begin, subjects, condition) for condition in merged_tests(path))
         for path in paths[:MAX_ALTERNATIVES]
     ]
     more = len(paths) - MAX_ALTERNATIVES
@@ -167,13 +168,21 @@ def opposite_in_words(region: Region, pair_map: CoordinateSet, features: Sequenc
     """
     if not isinstance(region, AxisRegion) or len(region.coordinate) != 1:
         return None
-    ((test,),) = inside_paths(region)
-    coordinate, threshold, at_most = test
-    begin = beginnings(pair_map, features)[coordinate]
-    return _condition(begin, threshold, None) if at_most else _condition(begin, None, threshold)
+    opposite = replace(region, if_le=region.if_gt, if_gt=region.if_le)
+    ((condition,),) = (merged_tests(path) for path in inside_paths(opposite))
+    return _condition(beginnings(pair_map, features), pair_map.subjects(features), condition)
 
 
-def _condition(begin: str, low: float | None, high: float | None) -> str:
-    if low is None:
-        return f"{begin} at most {high:.4g}"
-    return f"{begin} more than {low:.4g}" if high is None else f"{begin} more than {low:.4g} and at most {high:.4g}"
+def _condition(begin: Sequence[str], subjects: Sequence[str | None], condition: Condition) -> str:
+    """Return a condition in words."""
+    coordinate, low, high, *_ = condition
+    values = begin[coordinate] + (
+        f" more than {low:.4g} and at most {high:.4g}"
+        if low is not None and high is not None
+        else f" at most {high:.4g}"
+        if high is not None
+        else f" more than {low:.4g}"
+        if low is not None
+        else ""
+    )
+    return with_missing(condition, values, subjects[coordinate])

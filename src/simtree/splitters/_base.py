@@ -164,6 +164,8 @@ class Splitter(BaseEstimator, ABC):
     default_coordinates: ClassVar[tuple[str, ...]] = ("abs_diff", "sum")
     #: Whether the splitter uses `Cell.codes`.
     binned: ClassVar[bool] = True
+    #: Whether samples may lack values (NaN).
+    takes_missing: ClassVar[bool] = False
     #: Whether values of features are squared, which limits how large they may be.
     squares: ClassVar[bool] = False
 

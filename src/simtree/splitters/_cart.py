@@ -42,6 +42,8 @@ class CartSplitter(Splitter):
     3
     """
 
+    takes_missing = True
+
     def __init__(
         self,
         *,
@@ -95,7 +97,7 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
     if n_drawn is not None and n_drawn < len(cell.coordinates):
         uniforms = cell.rng.random((n_nodes, n_drawn))
     coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
-    rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes))
+    rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes), np.empty(n_nodes, dtype=np.uint8))
     inside = np.empty(cell.n_pairs, dtype=np.bool_)
     histograms = cell.pairs.histograms(max_depth)
     counted = not uniforms.size and cell.pairs.count(cell.start, cell.stop, cell.coordinates, histograms)
@@ -105,7 +107,7 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
         cell.start,
         cell.stop,
         cell.coordinates,
-        Rule(CRITERIA[criterion], min_leaf, cell.weight_same, cell.weight_different),
+        Rule(CRITERIA[criterion], min_leaf, cell.weight_same, cell.weight_different, cell.pairs.one_code),
         max_depth,
         uniforms,
         histograms,
@@ -115,5 +117,7 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
     )
     if n_rows == 0:
         return None
-    coordinate, code, if_le, if_gt, decrease = (column[:n_rows] for column in rows)
-    return Split(AxisRegion(coordinate, cell.pairs.thresholds(coordinate, code), if_le, if_gt, decrease), inside)
+    coordinate, code, if_le, if_gt, decrease, states = (column[:n_rows] for column in rows)
+    threshold = cell.pairs.thresholds(coordinate, code)
+    known = states if cell.pairs.one_code else None
+    return Split(AxisRegion(coordinate, threshold, if_le, if_gt, decrease, known), inside)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from simtree._kernels.cross import best_square
+from simtree._kernels.missing import BOTH_SEEN, ONE_SEEN
+from simtree._kernels.missing_search import best_state_square
 from simtree._utils.validation import check_integer
 from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
@@ -38,6 +40,7 @@ class CrossSplitter(Splitter):
     """
 
     default_coordinates = ("min", "max")
+    takes_missing = True
 
     def __init__(self, *, min_samples_leaf: int = 1) -> None:
         self.min_samples_leaf = min_samples_leaf
@@ -69,22 +72,21 @@ class CrossSplitter(Splitter):
         """
         lower = np.intersect1d(cell.pair_map.numbers("min"), cell.coordinates)
         upper = np.intersect1d(cell.pair_map.numbers("max"), cell.coordinates)
-        feature, code, flipped = best_square(
-            cell.pairs.codes,
-            cell.pairs.same,
-            cell.start,
-            cell.stop,
-            lower,
-            upper,
-            cell.pairs.n_bins,
-            cell.weight_same,
-            cell.weight_different,
-            max(self.min_samples_leaf, cell.min_pairs),
-        )
+        pairs = (cell.pairs.codes, cell.pairs.same, cell.start, cell.stop, lower, upper)
+        rule = (cell.weight_same, cell.weight_different, max(self.min_samples_leaf, cell.min_pairs))
+        if cell.pairs.one_code:
+            feature, code, flipped, sides = best_state_square(*pairs, cell.pairs.one_code, *rule)
+        else:
+            (feature, code, flipped), sides = best_square(*pairs, cell.pairs.n_bins, *rule), 0
         if feature < 0:
             return None
         coordinates = np.array([upper[feature], lower[feature]], dtype=np.int32)
         thresholds = cell.pairs.thresholds(coordinates, np.array([code, code]))
         square, rest = (OUTSIDE, INSIDE) if flipped else (INSIDE, OUTSIDE)
         if_le, if_gt = np.array([square, rest], dtype=np.int32), np.array([1, square], dtype=np.int32)
-        return cell.split_by(AxisRegion(coordinates, thresholds, if_le, if_gt, np.ones(2)))
+        states = None
+        if cell.pairs.one_code:  # a state beside the square goes on at the second test, which sends it out
+            codes = cell.codes[:, upper[feature]]
+            seen = sum(bit for state, bit in enumerate((ONE_SEEN, BOTH_SEEN)) if (codes == cell.pairs.one_code + state).any())
+            states = np.array([sides | seen, seen], dtype=np.uint8)
+        return cell.split_by(AxisRegion(coordinates, thresholds, if_le, if_gt, np.ones(2), states))

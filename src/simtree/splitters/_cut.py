@@ -32,6 +32,8 @@ class CutSplitter(Splitter):
     |--- cell 1.1: 0 same, 4 different, FPR 0 to 1, TPR 1 to 1, score 1
     """
 
+    takes_missing = True
+
     def __init__(self, *, min_samples_leaf: int = 1) -> None:
         self.min_samples_leaf = min_samples_leaf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,7 @@ class ObliqueCartSplitter(Splitter):
         assert isinstance(split.region, AxisRegion)
         # Oblique coordinates follow the drawn coordinates in the codes of the cell, but all coordinates in the region.
         numbers = np.append(cell.coordinates, len(cell.pair_map) + np.arange(2 * len(directions))).astype(np.int32)
-        _, threshold, if_le, if_gt, decrease = vars(split.region).values()
-        tests = AxisRegion(numbers[split.region.coordinate], threshold, if_le, if_gt, decrease)
+        tests = replace(split.region, coordinate=numbers[split.region.coordinate])
         return Split(ObliqueRegion(tests, directions), split.inside)
 
     def _directions(self, cell: Cell) -> NDArray[Any] | None:

@@ -4,11 +4,14 @@ The values of a coordinate are divided into bins by sorted edges. The code of a 
 it, so ``code <= b`` is equivalent to ``value <= edges[b]``. Codes take one byte per pair and coordinate, and trees are grown
 from them. Binning is exact, with one bin per distinct value, if there are no more distinct values than bins; otherwise the
 bins hold about equally many values.
+
+If samples lack values, the codes of all values are followed by two more, for features that one sample lacks or both do, so that
+a code of one byte leaves room for 254 bins of values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,15 +20,18 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from simtree._kernels import binning as kernels
-from simtree._kernels.coordinates import fill_values
+from simtree._kernels.missing import BOTH_MISSING, N_STATES, ONE_MISSING, fill_state_codes
 from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
+from simtree._utils.matrices import MAX_FLOAT, has_missing
 from simtree._utils.threads import in_threads
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
 from simtree.pairs._sources import IndexPairs
 
 # Quantiles of this many values are accurate enough for 255 edges: an edge is off by less than one bin.
 QUANTILE_SAMPLE = 20_000
+# Number of codes that fit into one byte.
+MAX_CODES = 256
 # Number of pairs binned at a time: pairwise coordinates are held as floats only for these.
 CHUNK = 1 << 16
 # With fewer histogram updates than this, starting threads costs more than it saves.
@@ -50,6 +56,8 @@ class TrainingPairs:
     n_jobs : int or None
         Number of parallel jobs for binning and for counting large cells, for use when a single tree is grown. It does not
         affect the result.
+    lacks_values : bool or None
+        Whether samples lack values (NaN); None to look.
     """
 
     def __init__(
@@ -61,6 +69,7 @@ class TrainingPairs:
         *,
         binned: bool = True,
         n_jobs: int | None = 1,
+        lacks_values: bool | None = None,
     ) -> None:
         self.X = X
         self._n_threads = effective_n_jobs(n_jobs)
@@ -69,6 +78,7 @@ class TrainingPairs:
         self.second = pairs.second.copy()
         self.same = pairs.same.copy()
         self._max_bins = max_bins
+        self.lacks_values = has_missing(X) if lacks_values is None else lacks_values
         self._edges: list[NDArray[np.float64]] = []
         self.codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(pairs), 0), dtype=np.uint8)
         if binned:
@@ -85,12 +95,17 @@ class TrainingPairs:
 
     @property
     def n_bins(self) -> int:
-        """Largest number of bins of any coordinate."""
-        return 1 + max(len(edges) for edges in self._edges)
+        """Largest number of bins of any coordinate, with those of the states of missing values."""
+        return n_values(self._edges) + (N_STATES if self.lacks_values else 0)
+
+    @property
+    def one_code(self) -> int:
+        """Code of a feature that one sample lacks, followed by that of one that both lack; 0 if no sample lacks values."""
+        return n_values(self._edges) if self.lacks_values else 0
 
     def sample_pairs(self, start: int, stop: int) -> SamplePairs:
         """Return the pairs of a segment with their samples."""
-        return SamplePairs(self.X, self.X, self.first[start:stop], self.second[start:stop])
+        return SamplePairs(self.X, self.X, self.first[start:stop], self.second[start:stop], lacks_values=self.lacks_values)
 
     def partition(self, start: int, stop: int, inside: NDArray[np.bool_]) -> int:
         """Move the inside pairs of a segment to its front and return where the outside pairs begin; overwrites ``inside``."""
@@ -107,14 +122,14 @@ class TrainingPairs:
         used, numbers = np.unique(np.concatenate([rows.first, rows.second]), return_inverse=True)
         first, second = numbers.astype(np.int32).reshape(2, -1)
         samples = own.extend(self.X[used, : own.n_features])
-        joined = TrainingPairs(samples, IndexPairs(first, second, rows.same), own, self._max_bins)
+        joined = TrainingPairs(samples, IndexPairs(first, second, rows.same), own, self._max_bins, lacks_values=False)
         joined.codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
         joined._edges = [self._edges[c] for c in coordinates] + joined._edges
         return joined
 
     def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
         """Return, for each coordinate and its code b, the value t such that ``code <= b`` is equivalent to ``value <= t``."""
-        return np.array([self._edges[c][b] for c, b in zip(coordinates, codes, strict=True)])
+        return thresholds(self._edges, coordinates, codes)
 
     def histograms(self, n_slots: int) -> NDArray[np.int64]:
         """Return a buffer for histograms, allocated once and shared by all cells; it is empty for wide codes."""
@@ -141,14 +156,19 @@ class TrainingPairs:
 
     def _fill_codes(self, max_bins: int | None) -> None:
         n_pairs, n_coordinates = len(self), len(self.pair_map)
-        max_codes = 2 * n_pairs if max_bins is None else max_bins
-        dtype = np.uint8 if max_codes <= 256 else np.uint16 if max_codes <= 65536 else np.uint32
+        n_states = N_STATES if self.lacks_values else 0
+        max_codes = 2 * n_pairs + n_states if max_bins is None else max_bins
+        dtype = np.uint8 if max_codes <= MAX_CODES else np.uint16 if max_codes <= 65536 else np.uint32
         self.codes = np.empty((n_pairs, n_coordinates), dtype=dtype)
         pairs = self.sample_pairs(0, n_pairs)
         self._edges = coordinate_edges(self.pair_map, pairs, max_bins)
         if self.wide:
             for column, edges in enumerate(self._edges):
-                self.codes[:, column] = np.searchsorted(edges, _values(self.pair_map, [column], pairs)[0])
+                values = self.pair_map.some_values(pairs, [column])[0]
+                self.codes[:, column] = np.searchsorted(edges, values)
+                if self.lacks_values:
+                    self.codes[values == ONE_MISSING, column] = self.one_code
+                    self.codes[values == BOTH_MISSING, column] = self.one_code + 1
         else:
             ByteBins(self.pair_map, self._edges).fill(pairs, self.codes, self._n_threads)
 
@@ -190,29 +210,52 @@ class ByteBins:
 
     @property
     def n_bins(self) -> int:
-        """Largest number of bins of any coordinate."""
-        return 1 + max(len(edges) for edges in self.edges)
+        """Largest number of bins of the values of any coordinate."""
+        return n_values(self.edges)
 
     def fill(self, pairs: SamplePairs, codes: NDArray[np.uint8], n_jobs: int | None) -> None:
-        """Fill ``codes[p, c]`` with the code of coordinate c of pair p."""
+        """Fill ``codes[p, c]`` with the code of coordinate c of pair p; codes of states are ``n_bins`` and ``n_bins + 1``."""
+        lacks_values = pairs.lacks_values
+        states = (self.pair_map.kernel_directions, self.n_bins)
 
         def fill(start: int) -> None:
             part = self.pair_map.complete(pairs.take(slice(start, start + CHUNK)))
-            kernels.fill_byte_codes(*part, *self._coordinates, *self._grid, codes[start : start + CHUNK])
+            own = codes[start : start + CHUNK]
+            if lacks_values:
+                fill_state_codes(*part, *self._coordinates, *states, *self._grid, own)
+            else:
+                kernels.fill_byte_codes(*part, *self._coordinates, *self._grid, own)
 
         in_threads(fill, range(0, pairs.n_pairs, CHUNK), n_jobs)
 
 
+def n_values(edges: Sequence[NDArray[np.float64]]) -> int:
+    """Return the largest number of bins of any coordinate, given the edges of each.
+
+    Examples
+    --------
+    >>> n_values([np.array([0.5, 1.5]), np.empty(0)])
+    3
+    """
+    return 1 + max((len(own) for own in edges), default=0)
+
+
+def thresholds(edges: Sequence[NDArray[np.float64]], coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the threshold of each coordinate for its code b: edge b, or the largest number if all values have such codes."""
+    found = [edges[c][b] if b < len(edges[c]) else MAX_FLOAT for c, b in zip(coordinates, codes, strict=True)]
+    return np.array(found, dtype=np.float64)
+
+
 def _values(pair_map: CoordinateSet, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
-    """Return the values of some coordinates, as an array of shape ``(n_columns, n_pairs)``."""
-    values = np.empty((len(columns), pairs.n_pairs))
-    coordinates = (pair_map.kind_codes[columns], pair_map.columns[columns])
-    fill_values(*(pair_map.complete(pairs) if pair_map.is_pairwise[columns].any() else pairs), *coordinates, values)
-    return values
+    """Return the values of some coordinates, those of all pairs that have them."""
+    values = pair_map.some_values(pairs, columns)
+    return values[np.isfinite(values)] if pairs.lacks_values else values
 
 
 def coordinate_edges(pair_map: CoordinateSet, pairs: SamplePairs, max_bins: int | None) -> list[NDArray[np.float64]]:
     """Return the edges of each coordinate for these pairs; they do not depend on the order of the pairs' samples."""
+    if max_bins is not None and pairs.lacks_values:
+        max_bins = min(max_bins, MAX_CODES - N_STATES)
     # A random subsample, because given pairs may be ordered: by label, or by sample.
     sample = np.random.default_rng(0).permutation(pairs.n_pairs)[:QUANTILE_SAMPLE]
     sampled = pair_map.complete(pairs.take(sample))
@@ -248,6 +291,8 @@ def find_edges(
         distinct = np.unique(all_values())
         if max_bins is None or len(distinct) <= max_bins:
             return _midpoints(distinct[:-1], distinct[1:])
+        if len(ordered) < max_bins:  # the coordinate of most sampled pairs is missing
+            ordered = np.sort(all_values(), axis=None)
     cuts = np.arange(1, max_bins) * len(ordered) // max_bins
     cuts = cuts[cuts > 0]
     return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))

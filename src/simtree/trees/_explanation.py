@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._kernels.missing import goes_above, is_unseen
 from simtree.pairs._coordinates import SamplePairs
 from simtree.trees._rank_tree import RankTree
-from simtree.trees._regions import INSIDE, AxisRegion
+from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,42 @@ class Explanation:
 
     def __str__(self) -> str:
         change = self.score - self.base
-        width = max(7, *(len(name) for name in self.feature_names))
+        labels = [self.label(j) for j in range(len(self.feature_names))]
+        width = max(7, *(len(label) for label in labels))
         lines = [
             f"score {self.score:.4g} = {self.base:.4g} (average pair) {'-' if change < 0 else '+'} {abs(change):.4g}",
             "  ".join(["feature".ljust(width), "x".rjust(8), "x'".rjust(8), "contribution"]),
         ]
         for j in self.order():
-            numbers = f"{self.x[j]:8.4g}  {self.x2[j]:8.4g}  {self.contributions[j]:+12.3f}"
-            lines.append(f"{self.feature_names[j]:{width}}  {numbers}")
+            numbers = f"{value_text(self.x[j]):>8}  {value_text(self.x2[j]):>8}  {self.contributions[j]:+12.3f}"
+            lines.append(f"{labels[j]:{width}}  {numbers}")
         return "\n".join(lines)
+
+    def label(self, feature: int) -> str:
+        """Return the name of a feature, and whether it is missing in one sample or in both.
+
+        Parameters
+        ----------
+        feature : int
+            Number of the feature.
+
+        Returns
+        -------
+        str
+        """
+        n_missing = int(np.isnan(self.x[feature])) + int(np.isnan(self.x2[feature]))
+        return self.feature_names[feature] + ["", " missing in one of the two", " missing in both"][n_missing]
+
+
+def value_text(value: float) -> str:
+    """Return a value of a sample as text.
+
+    Examples
+    --------
+    >>> value_text(0.5), value_text(float("nan"))
+    ('0.5', 'missing')
+    """
+    return "missing" if np.isnan(value) else f"{value:.4g}"
 
 
 def explain(
@@ -105,6 +133,8 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> t
     """Return the contribution of each feature along the path of one pair, and the terminal cell of that pair."""
     pair_map = tree.pair_map
     plain = pair_map.plain_values(pair)[:, 0]
+    rows = pair.A[pair.first[0]], pair.B[pair.second[0]]
+    present = ~np.logical_or(*(np.isnan(row[: pair_map.n_features]) for row in rows))
     added = np.zeros(pair_map.n_features)
     cell = 0
     while tree.cells.inside[cell] >= 0:
@@ -113,10 +143,14 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> t
             weights = np.zeros(len(pair_map))
             at = 0
             while at >= 0:
-                coordinate = region.coordinate[at]
+                coordinate, states = region.coordinate[at], 0 if region.states is None else int(region.states[at])
                 weights[coordinate] += region.decrease[at]
-                at = int(region.if_le[at] if plain[coordinate] <= region.threshold[at] else region.if_gt[at])
-            inside, shares = at == INSIDE, pair_map.by_feature(weights / weights.sum())
+                if is_unseen(plain[coordinate], states):
+                    at = INSIDE if tree.majority_child[cell] == tree.cells.inside[cell] else OUTSIDE
+                else:
+                    above = goes_above(plain[coordinate], region.threshold[at], states)
+                    at = int(region.if_gt[at] if above else region.if_le[at])
+            inside, shares = at == INSIDE, pair_map.by_feature(weights / weights.sum(), present)
         else:
             inside, shares = bool(region.contains(pair_map, pair)[0]), region.feature_shares(pair_map)
         child = int(tree.cells.inside[cell] if inside else tree.cells.outside[cell])

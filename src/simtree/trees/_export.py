@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN
+from simtree._utils.matrices import MAX_FLOAT
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
 
@@ -22,7 +24,7 @@ def export_text(
 
     Cell ``d.k`` has rank k among the cells of depth d, where rank 0 is the most similar.
     """
-    names = tree.pair_map.names(feature_names)
+    names, subjects = tree.pair_map.names(feature_names), tree.pair_map.subjects(feature_names)
     fpr, tpr = tree.cell_bounds()
     cells = tree.cells
     lines: list[str] = []
@@ -44,7 +46,7 @@ def export_text(
         if max_depth is not None and cells.depth[cell] >= max_depth:
             lines.append(f"{deeper}|  ... (split further)")
             return
-        for k, alternative in enumerate(describe_region(tree.region(cell), names, digits)):
+        for k, alternative in enumerate(describe_region(tree.region(cell), names, digits, subjects)):
             lines.append(f"{deeper}|  {'inside if' if k == 0 else '       or'} {alternative}")
         for child in (int(cells.inside[cell]), int(cells.outside[cell])):
             describe(child, f"{deeper}|--- ")
@@ -55,7 +57,7 @@ def export_text(
 
 def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digits: int = 6) -> dict[str, Any]:
     """Return the cells of a tree as nested dicts for JSON; a split cell has ``inside_if``, ``inside`` and ``outside``."""
-    names = tree.pair_map.names(feature_names)
+    names, subjects = tree.pair_map.names(feature_names), tree.pair_map.subjects(feature_names)
     fpr, tpr = tree.cell_bounds()
     cells = tree.cells
 
@@ -74,7 +76,7 @@ def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digit
         return {
             **found,
             "gain": float(cells.gain[cell]),
-            "inside_if": describe_region(tree.region(cell), names, digits),
+            "inside_if": describe_region(tree.region(cell), names, digits, subjects),
             "inside": cell_dict(int(cells.inside[cell])),
             "outside": cell_dict(int(cells.outside[cell])),
         }
@@ -82,10 +84,16 @@ def to_dict(tree: RankTree, feature_names: Sequence[str] | None = None, *, digit
     return cell_dict(0)
 
 
-def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> list[str]:
-    """Return the alternative rules for being inside a region, each a conjunction of conditions."""
+def describe_region(
+    region: Region, names: Sequence[str], digits: int = 3, subjects: Sequence[str | None] | None = None
+) -> list[str]:
+    """Return the alternative rules for being inside a region, each a conjunction of conditions.
+
+    ``subjects`` are the features of coordinates that may be missing, see `CoordinateSet.subjects`; by default the coordinates.
+    """
     if isinstance(region, AxisRegion):
-        rules = [" and ".join(_conditions(path, names, digits)) for path in inside_paths(region)]
+        subjects = names if subjects is None else subjects
+        rules = [" and ".join(_conditions(path, names, subjects, digits)) for path in inside_paths(region)]
         if len(rules) > MAX_ALTERNATIVES:
             rules = [*rules[:MAX_ALTERNATIVES], f"one of {len(rules) - MAX_ALTERNATIVES} more rules"]
         return rules
@@ -105,42 +113,104 @@ def describe_region(region: Region, names: Sequence[str], digits: int = 3) -> li
     return ["the fitted classifier predicts same"]
 
 
-def inside_paths(region: AxisRegion) -> Iterator[list[tuple[int, float, bool]]]:
-    """Yield each path through the tests of a region that ends inside, as (coordinate, threshold, whether at most it)."""
-    stack: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
+class Step(NamedTuple):
+    """One test on a path through a region."""
+
+    coordinate: int
+    threshold: float
+    at_most: bool
+    """Whether the path continues with values up to the threshold, or with those above it."""
+    states: int = 0
+    """The states of missing values seen in training that take the path as well: 1 for one, 2 for both, 3 for either."""
+
+
+class Condition(NamedTuple):
+    """All tests of one coordinate on a path."""
+
+    coordinate: int
+    low: float | None
+    high: float | None
+    """Values that take the path are more than ``low`` and at most ``high``, None if unbounded."""
+    states: int = 0
+    """States of missing values that take the path, as in `Step`."""
+    takes_values: bool = True
+    """Whether values take the path, and not only missing ones."""
+
+
+def inside_paths(region: AxisRegion) -> Iterator[list[Step]]:
+    """Yield each path through the tests of a region that ends inside."""
+    stack: list[tuple[int, list[Step]]] = [(0, [])]
     while stack:
         at, path = stack.pop()
         if at == INSIDE:
             yield path
         elif at >= 0:
             test = int(region.coordinate[at]), float(region.threshold[at])
-            stack.append((int(region.if_gt[at]), [*path, (*test, False)]))
-            stack.append((int(region.if_le[at]), [*path, (*test, True)]))
+            states = 0 if region.states is None else int(region.states[at])
+            seen = (1 if states & ONE_SEEN else 0) | (2 if states & BOTH_SEEN else 0)
+            above = (1 if states & ONE_ABOVE else 0) | (2 if states & BOTH_ABOVE else 0)
+            stack.append((int(region.if_gt[at]), [*path, Step(*test, at_most=False, states=seen & above)]))
+            stack.append((int(region.if_le[at]), [*path, Step(*test, at_most=True, states=seen & ~above)]))
 
 
-def merged_tests(path: list[tuple[int, float, bool]]) -> list[tuple[int, float | None, float | None]]:
-    """Return the tests of a path with those of each coordinate merged: (coordinate, more than, at most), None if unbounded."""
-    low: dict[int, float] = {}
-    high: dict[int, float] = {}
-    for coordinate, threshold, at_most in path:
-        if at_most:
-            high[coordinate] = min(threshold, high.get(coordinate, np.inf))
+def merged_tests(path: list[Step]) -> list[Condition]:
+    """Return the tests of a path with those of each coordinate merged."""
+    merged: dict[int, Condition] = {}
+    for coordinate, threshold, at_most, states in path:
+        _, low, high, so_far, takes_values = merged.get(coordinate, Condition(coordinate, None, None, 3))
+        if threshold >= MAX_FLOAT:  # the test separates missing values only
+            takes_values &= at_most
+        elif at_most:
+            high = threshold if high is None else min(threshold, high)
         else:
-            low[coordinate] = max(threshold, low.get(coordinate, -np.inf))
-    return [(coordinate, low.get(coordinate), high.get(coordinate)) for coordinate in dict.fromkeys(c for c, _, _ in path)]
+            low = threshold if low is None else max(threshold, low)
+        merged[coordinate] = Condition(coordinate, low, high, so_far & states, takes_values)
+    return list(merged.values())
 
 
-def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digits: int) -> list[str]:
+def with_missing(condition: Condition, values: str, subject: str | None) -> str:
+    """Return a condition on values in words, or on missing values, or on both.
+
+    Parameters
+    ----------
+    condition : Condition
+        The condition.
+    values : str
+        What it says about values.
+    subject : str or None
+        The feature that may be missing; None for a coordinate of many features, which lacks a value if no feature is in both
+        samples.
+
+    Examples
+    --------
+    >>> with_missing(Condition(0, None, 3.0, states=1), "|age - age'| <= 3", "age")
+    "(|age - age'| <= 3 or age missing in one of the two)"
+    >>> with_missing(Condition(0, None, None), "", "age")
+    'age present in both'
+    """
+    states, none = condition.states, "no feature present in both"
+    missing = none if subject is None else f"{subject} missing in {['', 'one of the two', 'both', 'one or both'][states]}"
+    if not condition.takes_values:
+        return missing
+    if condition.low is None and condition.high is None:
+        rest = ["present in both", "not missing in both", "not missing in just one of the two", "present or missing"]
+        return "a feature present in both" if subject is None else f"{subject} {rest[states]}"
+    return f"({values} or {missing})" if states else values
+
+
+def _conditions(path: list[Step], names: Sequence[str], subjects: Sequence[str | None], digits: int) -> list[str]:
     """Return the conditions of a path, with the tests of each coordinate merged into one interval."""
     conditions = []
-    for coordinate, low, high in merged_tests(path):
-        name = names[coordinate]
+    for condition in merged_tests(path):
+        coordinate, low, high, *_ = condition
+        name, values = names[coordinate], ""
         if low is not None and high is not None:
-            conditions.append(f"{_number(low, digits)} < {name} <= {_number(high, digits)}")
+            values = f"{_number(low, digits)} < {name} <= {_number(high, digits)}"
         elif high is not None:
-            conditions.append(f"{name} <= {_number(high, digits)}")
+            values = f"{name} <= {_number(high, digits)}"
         elif low is not None:
-            conditions.append(f"{name} > {_number(low, digits)}")
+            values = f"{name} > {_number(low, digits)}"
+        conditions.append(with_missing(condition, values, subjects[coordinate]))
     return conditions
 
 

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._kernels.missing import StateNodes, add_state_values, route_states
 from simtree._kernels.route import Nodes, add_exit_values, route_pairs
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.io._registry import REGION, get_class, known_names
 from simtree.metrics import Roc
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
-from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, ranges
+from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, joined_states, ranges, with_states
 
 # Beyond this depth, distinct cells would get the same score in float64.
 MAX_DEPTH = 52
@@ -77,6 +78,8 @@ class RankTree:
         Impurity decrease of each test.
     regions : mapping from cell to Region
         Regions of other kinds than axis, by the cell they split.
+    states : ndarray of uint8 of shape (n_nodes,), optional
+        Where each node sends missing values, see `AxisRegion`.
     """
 
     pair_map: CoordinateSet
@@ -86,6 +89,7 @@ class RankTree:
     coordinate: NDArray[np.int32]
     decrease: NDArray[np.float64]
     regions: Mapping[int, Region]
+    states: NDArray[np.uint8] | None = None
 
     @staticmethod
     def _get_state(trees: Sequence[RankTree]) -> dict[str, Any]:
@@ -283,6 +287,8 @@ class RankTree:
         """
         if self.regions or self.cells.entry[0] < 0:
             total += values[self.apply(pairs)]
+        elif pairs.lacks_values:
+            add_state_values(*self.pair_map.complete(pairs), self._state_nodes, values, total)
         else:
             add_exit_values(*self.pair_map.complete(pairs), self.nodes, values, total)
 
@@ -307,7 +313,8 @@ class RankTree:
             for table in (self.nodes.if_le, self.nodes.if_gt)
         )
         tests = slice(start, stop)
-        return AxisRegion(self.coordinate[tests], self.nodes.threshold[tests], if_le, if_gt, self.decrease[tests])
+        states = None if self.states is None else self.states[tests]
+        return AxisRegion(self.coordinate[tests], self.nodes.threshold[tests], if_le, if_gt, self.decrease[tests], states)
 
     def feature_gains(self) -> NDArray[np.float64]:
         """Return the AUC gain of each feature.
@@ -339,7 +346,23 @@ class RankTree:
         """Route pairs that lie in cell ``start`` through axis regions, writing the cells they reach to ``cell``."""
         entry = int(self.cells.entry[start])
         if entry >= 0 and pairs.n_pairs:
-            route_pairs(*pairs, self.nodes, entry, cell)
+            if pairs.lacks_values:
+                route_states(*pairs, self._state_nodes, entry, cell)
+            else:
+                route_pairs(*pairs, self.nodes, entry, cell)
+
+    @cached_property
+    def majority_child(self) -> NDArray[np.int32]:
+        """Child of each cell with the most training pairs, the inside one on ties; -1 for a terminal cell."""
+        n_pairs = self.cells.n_same + self.cells.n_different
+        inside, outside = self.cells.inside, self.cells.outside
+        return np.where(n_pairs[inside] >= n_pairs[outside], inside, outside).astype(np.int32)
+
+    @cached_property
+    def _state_nodes(self) -> StateNodes:
+        """Nodes through which pairs with missing values are routed."""
+        otherwise = _targets(self.cells.entry)[self.majority_child[self.node_cell]]
+        return with_states(self.nodes, self.states, otherwise, self.pair_map)
 
 
 @dataclass
@@ -408,6 +431,7 @@ class TreeBuilder:
             joined("if_le", np.int32),
             joined("if_gt", np.int32),
             joined("decrease", np.float64),
+            joined_states(axis.values()),
         )
         others = {
             c: cell.region for c, cell in enumerate(self._cells) if cell.region is not None and cell.region.kind != "axis"
@@ -443,7 +467,7 @@ def joined_tree(
 
     kinds, columns = pair_map.kind_codes[tests.coordinate], pair_map.columns[tests.coordinate]
     nodes = Nodes(kinds, columns, tests.threshold, successors(tests.if_le), successors(tests.if_gt))
-    return RankTree(pair_map, max_depth, cells, nodes, tests.coordinate, tests.decrease, others)
+    return RankTree(pair_map, max_depth, cells, nodes, tests.coordinate, tests.decrease, others, tests.states)
 
 
 def separate_tests(tree: RankTree) -> tuple[NDArray[np.int64], AxisRegion]:
@@ -457,7 +481,8 @@ def separate_tests(tree: RankTree) -> tuple[NDArray[np.int64], AxisRegion]:
 
     n_tests = np.bincount(owner, minlength=tree.n_cells).astype(np.int64)
     nodes = tree.nodes
-    return n_tests, AxisRegion(tree.coordinate, nodes.threshold, local(nodes.if_le), local(nodes.if_gt), tree.decrease)
+    successors = local(nodes.if_le), local(nodes.if_gt)
+    return n_tests, AxisRegion(tree.coordinate, nodes.threshold, *successors, tree.decrease, tree.states)
 
 
 def _cells_from_state(

@@ -5,7 +5,7 @@ There is one class per kind: ``axis``, ``linear``, ``oblique``, ``quadratic`` an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simtree._kernels.cart import INSIDE, OUTSIDE
 from simtree._kernels.coordinates import linear_values, quadratic_values
+from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN, StateNodes, route_states
 from simtree._kernels.route import Nodes, route_pairs
 from simtree._kernels.samples import fill_products
 from simtree._utils.matrices import explained_overflow
@@ -24,6 +25,8 @@ from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, occu
 
 __all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "ObliqueRegion", "OpaqueRegion", "QuadraticRegion", "Region"]
 
+# All bits of the states of a test.
+MAX_STATES = ONE_ABOVE | BOTH_ABOVE | ONE_SEEN | BOTH_SEEN
 # Number of pairs whose coordinates are held as a matrix at a time.
 CHUNK = 50_000
 # Arrays of a quadratic region with one entry per feature.
@@ -80,6 +83,9 @@ class AxisRegion:
         ``if_gt[t]``.
     decrease : ndarray of shape (n_tests,)
         Impurity decrease of each test.
+    states : ndarray of uint8 of shape (n_tests,), optional
+        Where each test sends pairs of which one sample, or both, lack the feature: a sum of bits of
+        `simtree._kernels.missing`. None if no training pair lacked any, as zeros.
     """
 
     coordinate: NDArray[np.int32]
@@ -87,6 +93,7 @@ class AxisRegion:
     if_le: NDArray[np.int32]
     if_gt: NDArray[np.int32]
     decrease: NDArray[np.float64]
+    states: NDArray[np.uint8] | None = None
     kind: ClassVar[str] = "axis"
 
     def contains(self, pair_map: CoordinateSet, pairs: SamplePairs) -> NDArray[np.bool_]:
@@ -107,7 +114,12 @@ class AxisRegion:
             pair_map.kind_codes[self.coordinate], pair_map.columns[self.coordinate], self.threshold, self.if_le, self.if_gt
         )
         exits = np.empty(pairs.n_pairs, dtype=np.int32)
-        route_pairs(*pair_map.complete(pairs), nodes, 0, exits)
+        pairs = pair_map.complete(pairs)
+        if pairs.lacks_values:
+            outside = np.full(len(self.coordinate), OUTSIDE, dtype=np.int32)
+            route_states(*pairs, with_states(nodes, self.states, outside, pair_map), 0, exits)
+        else:
+            route_pairs(*pairs, nodes, 0, exits)
         return np.equal(exits, -1 - INSIDE)
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
@@ -130,10 +142,12 @@ class AxisRegion:
     def _get_state(regions: Sequence[AxisRegion]) -> dict[str, Any]:
         """Return the concatenated tests of regions; successors are numbered within their region."""
         types = {"coordinate": np.int32, "threshold": np.float64, "if_le": np.int32, "if_gt": np.int32, "decrease": np.float64}
-        return {
+        state = {
             name: np.concatenate([np.empty(0, dtype=dtype), *(getattr(region, name) for region in regions)]).astype(dtype)
             for name, dtype in types.items()
         }
+        states = joined_states(regions)
+        return state if states is None else {**state, "states": states}
 
     @classmethod
     def _from_state(cls, fields: Fields, n_tests: NDArray[np.int64], n_coordinates: int | NDArray[np.int64]) -> AxisRegion:
@@ -158,7 +172,8 @@ class AxisRegion:
                 raise fields.fail(name, "must lead from each test to a later one of the same cell, or to an exit")
             successors.append(successor)
         if_le, if_gt = successors
-        return cls(coordinate, threshold, if_le, if_gt, decrease)
+        states = fields.array("states", "uint8", (n,), high=MAX_STATES) if fields.has("states") else None
+        return cls(coordinate, threshold, if_le, if_gt, decrease, states)
 
     def between(self, start: int, stop: int) -> AxisRegion:
         """Return the tests from ``start`` to ``stop``.
@@ -172,7 +187,51 @@ class AxisRegion:
         -------
         AxisRegion
         """
-        return AxisRegion(*(column[start:stop] for column in vars(self).values()))
+        chosen = {name: column[start:stop] for name, column in vars(self).items() if column is not None}
+        return replace(self, **chosen)
+
+
+def joined_states(regions: Iterable[AxisRegion]) -> NDArray[np.uint8] | None:
+    """Return the concatenated states of the tests of regions; None if no region has any.
+
+    Parameters
+    ----------
+    regions : iterable of AxisRegion
+        The regions.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n_tests,) or None
+    """
+    regions = list(regions)
+    if all(region.states is None for region in regions):
+        return None
+    parts = (np.zeros(len(region.coordinate)) if region.states is None else region.states for region in regions)
+    return np.concatenate(list(parts)).astype(np.uint8)
+
+
+def with_states(
+    nodes: Nodes, states: NDArray[np.uint8] | None, otherwise: NDArray[np.int32], pair_map: CoordinateSet
+) -> StateNodes:
+    """Return a table of tests that pairs with missing values can be routed through.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The tests.
+    states : ndarray of uint8 of shape (n_tests,) or None
+        Where the tests send missing values.
+    otherwise : ndarray of int32 of shape (n_tests,)
+        Where those continue that did not occur in training.
+    pair_map : CoordinateSet
+        Coordinates of the tree.
+
+    Returns
+    -------
+    StateNodes
+    """
+    known = np.zeros(len(otherwise), dtype=np.uint8) if states is None else states
+    return StateNodes(*nodes, known, otherwise, pair_map.kernel_directions)
 
 
 @register(REGION)

@@ -1,0 +1,247 @@
+"""Coordinates of pairs of samples with missing values (NaN), their codes, and tests of them.
+
+A feature of a pair has three states: present in both samples, missing in one, missing in both. A coordinate of a pair in one of
+the last two has no value: kernels return ``ONE_MISSING`` or ``BOTH_MISSING`` instead, which no value can be, because infinite
+samples are refused and overflow is clipped. Their codes follow those of all values: ``one_code`` and ``one_code + 1``. A test
+sends each of the two states to one of its sides, whatever its threshold is; its ``states`` are a sum of the bits below. A state
+that none of its training pairs had goes to the child of the cell with the most training pairs, past the other tests of the cell.
+
+Coordinates of the whole pair, and those along a direction, use the features that both samples have, and are scaled to all of
+them. The pairwise kinds have no value for a pair without any such feature, which then counts as missing in both.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.binning import BLOCK, code_block
+from simtree._kernels.compilation import kernel
+from simtree._kernels.coordinates import (
+    ABS_DIFF,
+    COSINE,
+    EUCLIDEAN,
+    MANHATTAN,
+    MAX_FLOAT,
+    PAIRWISE,
+    coordinate_value,
+    pairwise_of_sum,
+    pairwise_value,
+    squared_difference,
+)
+
+ONE_MISSING, BOTH_MISSING = np.inf, -np.inf
+
+# Bits of the states of a test: which of them continue at if_gt (the others at if_le), and which occurred in training.
+ONE_ABOVE, BOTH_ABOVE, ONE_SEEN, BOTH_SEEN = 1, 2, 4, 8
+ALL_ABOVE, N_SIDES = 3, 4
+# Number of codes that states take.
+N_STATES = 2
+
+
+class StateNodes(NamedTuple):
+    """Columns of a table of tests as in `Nodes`, with what missing values need."""
+
+    kind: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    if_le: np.ndarray
+    if_gt: np.ndarray
+    states: np.ndarray
+    otherwise: np.ndarray
+    """Where a state that did not occur in training continues."""
+    directions: np.ndarray
+
+
+@kernel
+def joint_sums(kind, a, b, n):
+    """Return the sum behind a pairwise coordinate over the features of both samples, their squared norms, and their number."""
+    total, square_a, square_b, n_present = 0.0, 0.0, 0.0, 0
+    for f in range(n):
+        x, y = np.float64(a[f]), np.float64(b[f])
+        if np.isnan(x) or np.isnan(y):
+            continue
+        n_present += 1
+        if kind == MANHATTAN:
+            total += abs(x - y)
+        elif kind == EUCLIDEAN:
+            total += squared_difference(x, y)
+        else:
+            total += x * y
+            square_a += x * x
+            square_b += y * y
+    return total, square_a, square_b, n_present
+
+
+@kernel
+def joint_pairwise_value(kind, a, b, n):
+    """Return a pairwise coordinate over the features that both samples have, scaled to n features."""
+    total, square_a, square_b, n_present = joint_sums(kind, a, b, n)
+    if n_present == 0:
+        return BOTH_MISSING
+    if kind == COSINE:
+        return pairwise_of_sum(kind, total, np.sqrt(square_a) * np.sqrt(square_b))
+    return pairwise_of_sum(kind, total * (n / n_present), 1.0)
+
+
+@kernel
+def joint_product(kind, direction, a, b):
+    """Return w·(x - x') (its absolute value) or w·(x + x') over the features that both samples have, scaled to all of w."""
+    total, present, everything = 0.0, 0.0, 0.0
+    for f in range(direction.shape[0]):
+        w = direction[f]
+        everything += abs(w)
+        x, y = np.float64(a[f]), np.float64(b[f])
+        if w == 0.0 or np.isnan(x) or np.isnan(y):
+            continue
+        present += abs(w)
+        total += w * (x - y if kind == ABS_DIFF else x + y)
+    if present == 0.0:
+        return BOTH_MISSING
+    value = total * (everything / present)
+    return min(max(abs(value) if kind == ABS_DIFF else value, -MAX_FLOAT), MAX_FLOAT)
+
+
+@kernel
+def state_value(kind, f, a, b, pairwise, directions):
+    """Return one coordinate of the pair of rows a and b as `pair_value` does, or ONE_MISSING or BOTH_MISSING."""
+    if kind == PAIRWISE:
+        return pairwise[f]
+    x, y = np.float64(a[f]), np.float64(b[f])
+    if not (np.isnan(x) or np.isnan(y)):
+        return coordinate_value(kind, x, y)
+    if f >= directions.shape[1]:
+        return joint_product(kind, directions[f - directions.shape[1]], a, b)
+    return BOTH_MISSING if np.isnan(x) and np.isnan(y) else ONE_MISSING
+
+
+@kernel
+def goes_above(value, threshold, states):
+    """Return whether a coordinate, or its state, continues at if_gt."""
+    if value == ONE_MISSING:
+        return (states & ONE_ABOVE) != 0
+    if value == BOTH_MISSING:
+        return (states & BOTH_ABOVE) != 0
+    return value > threshold
+
+
+@kernel
+def is_unseen(value, states):
+    """Return whether a coordinate is in a state that did not occur among the training pairs of a test."""
+    return (value == ONE_MISSING and states & ONE_SEEN == 0) or (value == BOTH_MISSING and states & BOTH_SEEN == 0)
+
+
+@kernel
+def fill_joint_pairwise(A, B, first, second, n_features, pairwise_kinds, pairwise):
+    """Fill ``pairwise`` as `fill_pairwise` does, bit for bit for complete pairs, and over joint features for others."""
+    for p in range(first.shape[0]):
+        a, b = A[first[p]], B[second[p]]
+        is_complete = True
+        for f in range(n_features):
+            is_complete &= not (np.isnan(a[f]) or np.isnan(b[f]))
+        for k in range(pairwise_kinds.shape[0]):
+            if is_complete:
+                pairwise[p, k] = pairwise_value(pairwise_kinds[k], a, b, n_features)
+            else:
+                pairwise[p, k] = joint_pairwise_value(pairwise_kinds[k], a, b, n_features)
+
+
+@kernel
+def fill_state_values(A, B, first, second, pairwise, kinds, features, directions, values):
+    """Fill ``values[c, p]`` with coordinate c of pair p, or with its state."""
+    for p in range(first.shape[0]):
+        a, b = A[first[p]], B[second[p]]
+        for c in range(kinds.shape[0]):
+            values[c, p] = state_value(kinds[c], features[c], a, b, pairwise[p], directions)
+
+
+@kernel
+def fill_state_codes(
+    A, B, first, second, pairwise, kinds, features, directions, one_code, edges, low, scale, before, first_halving, codes
+):
+    """Fill codes as `fill_byte_codes` does; those of the two states are ``one_code`` and ``one_code + 1``."""
+    n_coordinates = kinds.shape[0]
+    values = np.empty((n_coordinates, BLOCK))
+    for start in range(0, first.shape[0], BLOCK):
+        size = min(BLOCK, first.shape[0] - start)
+        for q in range(size):
+            a = A[first[start + q]]
+            b = B[second[start + q]]
+            for c in range(n_coordinates):
+                values[c, q] = state_value(kinds[c], features[c], a, b, pairwise[start + q], directions)
+        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
+        for c in range(n_coordinates):
+            for q in range(size):
+                value, code = values[c, q], codes[start + q, c]
+                code = one_code if value == ONE_MISSING else code
+                codes[start + q, c] = one_code + 1 if value == BOTH_MISSING else code
+
+
+@kernel
+def walk_states(a, b, pairwise, nodes, at):
+    """Return the exit that the pair of samples a and b reaches from row ``at`` (itself an exit if negative)."""
+    while at >= 0:
+        value = state_value(nodes.kind[at], nodes.feature[at], a, b, pairwise, nodes.directions)
+        states = nodes.states[at]
+        if is_unseen(value, states):
+            at = nodes.otherwise[at]
+        else:
+            at = nodes.if_gt[at] if goes_above(value, nodes.threshold[at], states) else nodes.if_le[at]
+    return -1 - at
+
+
+@kernel
+def route_states(A, B, first, second, pairwise, nodes, entry, exits):
+    """Fill ``exits[p]`` with the exit that pair p reaches from row ``entry``."""
+    for p in range(first.shape[0]):
+        exits[p] = walk_states(A[first[p]], B[second[p]], pairwise[p], nodes, entry)
+
+
+@kernel
+def add_state_values(A, B, first, second, pairwise, nodes, values, total):
+    """Add to ``total[p]`` the value of the exit that pair p reaches from row 0."""
+    for p in range(first.shape[0]):
+        total[p] += values[walk_states(A[first[p]], B[second[p]], pairwise[p], nodes, 0)]
+
+
+@kernel
+def code_goes_left(code, cut, states, one_code):
+    """Return whether a code is at most the cut or, if it is that of a state, whether its state is sent there."""
+    if code >= one_code:
+        return ((states >> (code - one_code)) & 1) == 0
+    return code <= cut
+
+
+@kernel
+def split_state_rows(codes, column, cut, states, one_code, rows, spare):
+    """Move the rows that go left to the front as `split_rows` does, and return their number."""
+    left = 0
+    right = 0
+    for r in range(rows.shape[0]):
+        p = rows[r]
+        goes_left = np.int64(code_goes_left(np.int64(codes[p, column]), cut, states, one_code))
+        rows[left] = p
+        spare[right] = p
+        left += goes_left
+        right += 1 - goes_left
+    rows[left:] = spare[:right]
+    return left
+
+
+@kernel
+def settle_states(codes, column, cut, states, one_code, rows):
+    """Return the final cut and states of a test: the middle of the gap, and the states seen among the rows.
+
+    If no value lies above the cut, it is the last code of a value, so that the test separates states only.
+    """
+    following = np.int64(one_code)
+    seen = 0
+    for r in range(rows.shape[0]):
+        code = np.int64(codes[rows[r], column])
+        if code == one_code:
+            seen |= ONE_SEEN
+        elif code > one_code:
+            seen |= BOTH_SEEN
+        elif code > cut and code < following:
+            following = code
+    middle = (cut + following - 1) // 2 if following < one_code else np.int64(one_code - 1)
+    return middle, (states & ALL_ABOVE) | seen

@@ -1,0 +1,55 @@
+"""The benchmark of tables with holes: how holes are made, a quick run, and its page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import bench_tables as bench
+import programs
+
+
+@pytest.mark.parametrize("way", sorted(bench.WAYS))
+def test_holes_have_the_share_that_was_asked_for(way, rng):
+    X = rng.normal(size=(4000, 10)).astype(np.float32)
+    holes = np.isnan(bench.with_holes(X, way, 0.3, 0))
+    assert holes.mean() == pytest.approx(0.3, abs=0.02)
+    far = np.abs(X) > 1.0
+    assert (holes[far].mean() > 1.3 * holes[~far].mean()) == (way == "where extreme")
+    assert (holes[:, 0] == holes[:, 1]).all() == (way == "in blocks")
+
+
+def test_medians_are_those_of_the_training_samples():
+    X, X_test = np.array([[1.0], [3.0], [np.nan]]), np.array([[np.nan], [7.0]])
+    complete, complete_test = bench.medians_filled(X, X_test)
+    np.testing.assert_array_equal(complete, [[1.0], [3.0], [2.0]])
+    np.testing.assert_array_equal(complete_test, [[2.0], [7.0]])
+
+
+@pytest.mark.slow
+def test_quick_run_and_page(tmp_path):
+    pytest.importorskip("lightgbm")
+    out = tmp_path / "tables.json"
+    finished = programs.call(bench.main, "--quick", "--out", str(out), folder=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    cases = json.loads(out.read_text())["accuracy"]["quick"]["results"]
+    assert len(cases) == len(bench.WAYS) * len(bench.SHARES)
+    assert all({"simtree", "LightGBM", "simtree, medians"} <= set(found) for (found,) in cases.values())
+    assert all(0.5 < found["simtree"][0] <= 1.0 for (found,) in cases.values())
+    page = tmp_path / "tables.md"
+    page.write_text(f"# Tables\n\n{bench.BEGIN}\nold\n{bench.END}\n\nEnd.\n")
+    finished = programs.call(bench.main, "--page", "--out", str(out), "--docs", str(tmp_path), folder=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    text = page.read_text()
+    assert "| in blocks, 30% | simtree | 0." in text
+    assert "old" not in text
+    assert text.endswith("End.\n")
+
+
+def test_wrong_use_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.delenv("SIMTREE_DATA", raising=False)
+    finished = programs.call(bench.main, "--out", str(tmp_path / "t.json"), folder=tmp_path)
+    assert finished.returncode == 2
+    assert "SIMTREE_DATA is not set" in finished.stderr.splitlines()[-1]

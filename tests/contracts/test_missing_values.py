@@ -1,0 +1,209 @@
+"""Laws of models on samples with missing values: those of complete samples hold, and states unseen in training have a place."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from every_estimator import ESTIMATORS, OTHERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+
+import simtree
+from simtree import (
+    CohortNormalization,
+    SimilarityBoosting,
+    SimilarityForest,
+    SimilarityTree,
+    StackedSimilarity,
+    VotingSimilarity,
+)
+
+TREE = SimilarityTree(max_depth=4, n_pairs=600, random_state=0)
+BOOSTING = SimilarityBoosting(
+    n_estimators=4, max_leaf_nodes=6, min_samples_leaf=5, n_pairs=500, early_stopping=False, random_state=0
+)
+TAKING = {
+    **{name: ESTIMATORS[name] for name in ("tree-exact", "tree-cut", "tree-cross", "tree-whole", "tree-drawn")},
+    **{name: ESTIMATORS[name] for name in ("forest", "forest-mean-rank", "forest-median-rank", "boosting")},
+    "tree-oblique": SimilarityTree(max_depth=4, coordinates=["abs_diff", "oblique"], n_pairs=600, random_state=0),
+    "boosting-drawn": clone(ESTIMATORS["boosting-full"]).set_params(directions="random"),
+    "voting": VotingSimilarity([("tree", TREE), ("boosting", BOOSTING)]),
+    "stacked": StackedSimilarity([("tree", TREE), ("boosting", BOOSTING)], open_set=False, random_state=0),
+    "cohort": CohortNormalization(TREE, n_cohort=20, n_nearest=5, random_state=0),
+}
+REFUSING = {
+    **{name: ESTIMATORS[name] for name in ("tree-linear", "tree-local", "tree-gaussian", "forest-full")},
+    **{name: OTHERS[name] for name in ("gaussian", "distance", "voting", "cohort-distance")},
+}
+
+
+@pytest.fixture(scope="module")
+def holed(blobs):
+    """Return labelled samples of which a quarter of the values is missing, in one identity half of those of a feature."""
+    X, y = blobs
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random(X.shape) < 0.25, np.nan, X)
+    X[y == y[0], 1] = np.where(rng.random(np.count_nonzero(y == y[0])) < 0.5, np.nan, 1.0)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def all_fitted(holed):
+    return {name: clone(model).fit(*holed) for name, model in TAKING.items()}
+
+
+@pytest.fixture(params=sorted(TAKING))
+def fitted(request, all_fitted):
+    return all_fitted[request.param]
+
+
+@pytest.fixture(scope="module")
+def new_pairs():
+    """Return pairs of unseen samples, some of which lack everything."""
+    rng = np.random.default_rng(11)
+    pairs = np.where(rng.random((120, 2, 4)) < 0.3, np.nan, rng.uniform(0, 4, (120, 2, 4)))
+    pairs[0], pairs[1, 0] = np.nan, np.nan
+    return pairs
+
+
+def test_symmetric_saved_and_in_blocks(fitted, new_pairs, tmp_path, monkeypatch):
+    scores = fitted.pair_score(new_pairs)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(fitted.pair_score(new_pairs[:, ::-1]), scores)
+    fitted.save(tmp_path / "m.simtree")
+    loaded = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(loaded.pair_score(new_pairs), scores)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).pair_score(new_pairs), scores)
+    monkeypatch.setattr("simtree.models._base.BLOCK", 32)
+    np.testing.assert_array_equal(fitted.pair_score(new_pairs), scores)
+
+
+def test_pairwise_and_top_k_are_pair_by_pair(fitted, new_pairs):
+    A, B = new_pairs[:12, 0], new_pairs[:30, 1]
+    scores = fitted.pairwise_score(A, B)
+    np.testing.assert_array_equal(scores, fitted.pairwise_score(B, A).T)
+    i, j = np.divmod(np.arange(len(A) * len(B)), len(B))
+    np.testing.assert_array_equal(scores.ravel(), fitted.pair_score(np.stack([A[i], B[j]], axis=1)))
+    found, rows = fitted.top_k(A, B, k=4)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :4]
+    np.testing.assert_array_equal(rows, order)
+    np.testing.assert_array_equal(found, np.take_along_axis(scores, order, axis=1))
+
+
+def test_complete_and_incomplete_samples_are_scored_alike_in_one_table(fitted, new_pairs):
+    """A complete pair has the same score whether or not other samples of its table lack values."""
+    pairs = np.where(np.isnan(new_pairs), 1.5, new_pairs)
+    table = pairs.reshape(-1, 4)
+    rows = np.arange(len(table)).reshape(-1, 2)
+    expected = fitted.pair_score(rows, table)
+    with_another = np.vstack([table, np.full((1, 4), np.nan)])
+    np.testing.assert_array_equal(fitted.pair_score(rows, with_another), expected)
+
+
+@pytest.mark.parametrize("name", ["forest", "boosting-drawn", "tree-whole"])
+def test_the_number_of_jobs_changes_nothing(holed, new_pairs, all_fitted, name):
+    again = clone(TAKING[name]).set_params(n_jobs=2).fit(*holed)
+    np.testing.assert_array_equal(again.pair_score(new_pairs), all_fitted[name].pair_score(new_pairs))
+
+
+@pytest.mark.parametrize("name", ["tree-exact", "tree-cut", "tree-cross", "tree-whole", "tree-oblique"])
+def test_knots_are_the_curve_of_the_training_scores(holed, name):
+    X, y = holed
+    model = clone(TAKING[name]).set_params(n_pairs=None).fit(X, y)
+    assert model.auc_ == pytest.approx(model.score(X, y), abs=1e-12)
+    assert model.auc_ == pytest.approx(0.5 + 0.5 * model.tree_.cells.gain.sum(), abs=1e-12)
+
+
+def test_missing_in_one_and_in_both_are_learned():
+    """What decides is which feature is missing: identities with the feature, and without it."""
+    y = np.repeat(np.arange(6), 10)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[y % 2 == 0, 0] = np.nan
+    tree = SimilarityTree(max_depth=3, splitter="cut", n_pairs=None).fit(X, y)
+    text = tree.export_text(feature_names=["price", "size"])
+    assert "or price missing in both)" in text.splitlines()[1]
+    one, both, none = (tree.pair_score([[[a, 0.0], [b, 0.0]]])[0] for a, b in ((np.nan, 0.1), (np.nan, np.nan), (0.1, 0.1)))
+    assert one < both
+    assert one < none
+    said = str(tree.explain_pair([np.nan, 0.0], [0.1, 0.0], feature_names=["price", "size"]))
+    assert "price missing in one of the two" in said
+    assert "missing" in said.splitlines()[2] or "missing" in said.splitlines()[3]
+
+
+@pytest.mark.parametrize("model", [TREE, BOOSTING, SimilarityTree(splitter="cross", n_pairs=600, max_depth=3, random_state=0)])
+def test_a_state_unseen_in_training_goes_where_most_pairs_went(blobs, model, tmp_path):
+    """Also for a model fitted on complete samples and read from a file, which says nothing of missing values."""
+    X, y = blobs
+    fitted = clone(model).fit(X, y)
+    fitted.save(tmp_path / "m.simtree")
+    nothing = np.full((1, 2, 4), np.nan)
+    for one in (fitted, simtree.load(tmp_path / "m.simtree")):
+        (cells,) = one.apply(nothing).reshape(1, -1)
+        for tree, found in zip(one._trees(), cells, strict=True):
+            cell, n_pairs = 0, tree.cells.n_same + tree.cells.n_different
+            while tree.cells.inside[cell] >= 0:
+                inside, outside = tree.cells.inside[cell], tree.cells.outside[cell]
+                cell = inside if n_pairs[inside] >= n_pairs[outside] else outside
+            assert found == cell
+        expected = sum(values[cell] for values, cell in zip(one._leaf_values()[1], cells, strict=True)) / len(cells)
+        assert one.pair_score(nothing)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSING))
+def test_models_that_need_complete_numbers_name_the_column(holed, blobs, name):
+    X, y = holed
+    with pytest.raises(ValueError, match=r"^X contains NaN in column \d, first in row \d+; fill it in"):
+        clone(REFUSING[name]).fit(X, y)
+
+
+def test_the_remedy_is_a_representation(holed):
+    with pytest.raises(ValueError, match=r"fill it in with representation=Imputer\(\) of simtree.representation, or leave"):
+        simtree.GaussianSimilarity().fit(*holed)
+
+
+def test_infinities_stay_refused(holed):
+    X, y = holed
+    with_infinity = X.copy()
+    with_infinity[7, 2] = np.inf
+    with pytest.raises(ValueError, match="X contains infinity in column 2, first in row 7; replace it by a finite number"):
+        clone(TREE).fit(with_infinity, y)
+    with pytest.raises(ValueError, match="contains infinity"):
+        clone(TREE).fit(X, y).pairwise_score(with_infinity)
+
+
+@pytest.mark.parametrize(
+    "model", [TREE, BOOSTING, SimilarityForest(n_estimators=2, max_features=1, n_pairs=300, random_state=0)]
+)
+def test_a_column_without_values_is_left_out_with_a_warning(holed, model):
+    X, y = holed
+    empty = X.copy()
+    empty[:, 2] = np.nan
+    with pytest.warns(UserWarning, match=r"^X has no value in column 2; the model does not use it\.$"):
+        fitted = clone(model).fit(empty, y)
+    assert fitted.feature_importances_[2] == 0.0
+    assert fitted.feature_importances_.sum() == pytest.approx(1.0)
+    expected = fitted.pairwise_score(empty[:5])
+    empty[:, 2] = 1.0
+    np.testing.assert_array_equal(fitted.pairwise_score(empty[:5]), expected)
+
+
+@pytest.mark.parametrize("name", ["tree-whole", "boosting", "forest"])
+def test_explanations_add_up(all_fitted, new_pairs, name):
+    model = all_fitted[name]
+    for x, x2 in new_pairs[:6]:
+        explanation = model.explain_pair(x, x2)
+        assert explanation.base + explanation.contributions.sum() == pytest.approx(explanation.score)
+        assert explanation.score == pytest.approx(model.pair_score([[x, x2]])[0])
+
+
+@given(arrays(float, (6, 2, 4), elements=st.one_of(st.just(np.nan), st.floats(-1e6, 1e6))))
+@settings(max_examples=20, deadline=None, database=None)
+def test_any_samples_are_scored_symmetrically(all_fitted, pairs):
+    for name in ("tree-oblique", "boosting", "tree-whole"):
+        scores = all_fitted[name].pair_score(pairs)
+        assert np.isfinite(scores).all()
+        np.testing.assert_array_equal(scores, all_fitted[name].pair_score(pairs[:, ::-1]))
