@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import boosting
+from simtree._kernels import boosting, code_walk
 from simtree._kernels.boosting import HALF, LOW_HALF, MAX_SUM, N_CODES, NOT_GROWN, WORD, Found, Rule
 from simtree.growing._boosting import empty_cells, padded
 from simtree.trees._code_walk import pack_tests
@@ -212,5 +212,5 @@ def test_walks_by_codes_end_where_the_rows_are(seed, n):
         depths.append(int(cells.depth[:size].max()))
     total = np.zeros(min(n, 60))
     some = np.ascontiguousarray(codes[: len(total)])
-    boosting.add_code_values(some, np.concatenate(tests), np.concatenate(values), np.array(first), np.array(depths), total)
+    code_walk.add_code_values(some, np.concatenate(tests), np.concatenate(values), np.array(first), np.array(depths), total)
     np.testing.assert_array_equal(total, expected[: len(total)])

@@ -132,7 +132,7 @@ def test_three_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_
 # cart ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_pairs", [50, 6 * cart.MAX_COMPARED])
+@pytest.mark.parametrize("n_pairs", [50, 3 * cart.MAX_COMPARED_STATES])
 @pytest.mark.parametrize("wide", [False, True])
 def test_cart_routes_its_pairs_where_it_put_them(rng, n_pairs, wide):
     """Routing by codes and states gives the inside that the tree was grown with, also for large nodes and wide codes."""

@@ -19,6 +19,7 @@ import numpy as np
 from simtree._kernels.cart import split_rows
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import (
+    ALL_ABOVE,
     BOTH_ABOVE,
     BOTH_SEEN,
     N_SIDES,
@@ -39,13 +40,8 @@ WORD, N_CODES = 8, 256
 # Rows whose codes are gathered before any is counted, so that the processor waits for many of them at once; and words that are
 # counted for all of these rows before the next words, so that their histograms stay in cache.
 GATHERED, COUNTED_WORDS = 1024, 4
-# Pairs walked through one tree before the next, so that their codes stay in cache.
-BLOCK = 64
 NOT_GROWN = -1
-# How a test is packed into 64 bits: first child, sides of the two states, column, code.
-CHILD_SHIFT, STATES_SHIFT, CODE_BITS = np.uint64(32), np.uint64(30), np.uint64(8)
-MAX_COLUMNS = 1 << 22
-COLUMN_MASK, CODE_MASK, STATES_MASK = np.uint64(MAX_COLUMNS - 1), np.uint64(255), np.uint64(3)
+CODE_MASK = np.uint64(255)
 # Where the histogram of a column of a word begins, and the bits of its code.
 COLUMN_STEP = tuple(np.uint64(k * N_CODES) for k in range(WORD + 1))
 BITS = tuple(np.uint64(8 * k) for k in range(WORD))
@@ -282,49 +278,74 @@ def left_states(of_column, one_code, sides):
 
 
 @kernel
+def quick_gain(rule, g, h, gl, hl, low, high, way, before):
+    """Return the gain of a split as `search_histogram` computes it, with one division instead of two."""
+    gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
+    to_left = to_left if to_left > TINY else TINY
+    to_right = to_right if to_right > TINY else TINY
+    inverse = 1.0 / (to_left * to_right)
+    value_left, value_right = -gl * to_right * inverse, -gr * to_left * inverse
+    value_left = value_left if value_left > low else low
+    value_left = value_left if value_left < high else high
+    value_right = value_right if value_right > low else low
+    value_right = value_right if value_right < high else high
+    gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+    return gain if way * (value_right - value_left) >= 0.0 else -1.0
+
+
+@kernel
 def search_state_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts, states):
     """Fill ``gains[k]``, ``cuts[k]`` and ``states[k]`` with the best split of column k, for some k, as `search_histogram` does.
 
-    Each cut is tried with the four choices of sides for the states of missing values. The cut after the last value separates
-    states only: the direction of a column says nothing about it.
+    Each cut is scored with the four choices of sides for the states of missing values, in one loop that vectorises. The cut
+    after the last value separates states only: the direction of a column says nothing about it.
     """
     n = rule.one_code
-    half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
-    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32)
+    found, chosen = np.empty(n), np.empty(n, np.int64)
+    unit_g, unit_h = rule.gradient_unit, rule.hessian_unit
+    g, h = np.float64(total >> HALF) * unit_g, np.float64(total & LOW_HALF) * unit_h
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
     for k in range(begin, end):
         of_column, way = histogram[k], np.float64(directions[k])
-        gains[k], cuts[k], states[k] = -1.0, 0, 0
         last = n - 1
-        while last > 0 and of_column[last] == 0:  # codes that do not occur are neither summed nor scored
+        while last > 0 and of_column[last] == 0:  # codes that do not occur need not be scored
             last -= 1
-        for sides in range(N_SIDES):
-            # A state that does not occur has a sum of zero, and no side.
-            if (sides & ONE_ABOVE and of_column[n] == 0) or (sides & BOTH_ABOVE and of_column[n + 1] == 0):
-                continue
-            left = left_states(of_column, n, sides)
+        left = np.int64(0)
+        for code in range(last + 1):
+            left += of_column[code]
+            half_g[code] = left >> HALF
+            half_h[code] = left & LOW_HALF
+        one_g, one_h = np.float64(of_column[n] >> HALF) * unit_g, np.float64(of_column[n] & LOW_HALF) * unit_h
+        both_g, both_h = np.float64(of_column[n + 1] >> HALF) * unit_g, np.float64(of_column[n + 1] & LOW_HALF) * unit_h
+        if of_column[n] == 0 and of_column[n + 1] == 0:
             for code in range(last + 1):
-                left += of_column[code]
-                half_g[code] = left >> HALF
-                half_h[code] = left & LOW_HALF
+                gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
+                found[code], chosen[code] = quick_gain(rule, g, h, gl, hl, low, high, way, before), 0
+        else:
             for code in range(last + 1):
-                gl, hl = np.float64(half_g[code]) * rule.gradient_unit, np.float64(half_h[code]) * rule.hessian_unit
-                gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
-                to_left = to_left if to_left > TINY else TINY
-                to_right = to_right if to_right > TINY else TINY
-                value_left, value_right = -gl / to_left, -gr / to_right
-                value_left = value_left if value_left > low else low
-                value_left = value_left if value_left < high else high
-                value_right = value_right if value_right > low else low
-                value_right = value_right if value_right < high else high
-                gain = -value_left * (gl + 0.5 * to_left * value_left)
-                gain = gain - value_right * (gr + 0.5 * to_right * value_right) - before
-                is_allowed = (way * (value_right - value_left) >= 0.0) | (code == last)
-                found[code] = gain if is_allowed else -1.0
-            for code in range(last + 1):
-                # A cut below all values would have to be the cut after all of them, with the sides exchanged.
-                if found[code] > gains[k] and (of_column[code] != 0 or code == last):
-                    gains[k], cuts[k], states[k] = found[code], code, sides
+                gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
+                best = quick_gain(rule, g, h, gl + one_g + both_g, hl + one_h + both_h, low, high, way, before)
+                second = quick_gain(rule, g, h, gl + both_g, hl + both_h, low, high, way, before)
+                third = quick_gain(rule, g, h, gl + one_g, hl + one_h, low, high, way, before)
+                fourth = quick_gain(rule, g, h, gl, hl, low, high, way, before)
+                side = 0
+                side, best = ONE_ABOVE if second > best else side, second if second > best else best
+                side, best = BOTH_ABOVE if third > best else side, third if third > best else best
+                side, best = ALL_ABOVE if fourth > best else side, fourth if fourth > best else best
+                found[code], chosen[code] = best, side
+        gains[k], cuts[k], states[k] = -1.0, 0, 0
+        for code in range(last):
+            # A cut below all values would have to be the cut after all of them, with the sides exchanged.
+            if found[code] > gains[k] and of_column[code] != 0:
+                gains[k], cuts[k], states[k] = found[code], code, chosen[code]
+        gl, hl = np.float64(half_g[last]) * unit_g, np.float64(half_h[last]) * unit_h
+        for side in range(N_SIDES):
+            to_left_g = (0.0 if side & ONE_ABOVE else one_g) + (0.0 if side & BOTH_ABOVE else both_g)
+            to_left_h = (0.0 if side & ONE_ABOVE else one_h) + (0.0 if side & BOTH_ABOVE else both_h)
+            gain = quick_gain(rule, g, h, gl + to_left_g, hl + to_left_h, low, high, 0.0, before)
+            if gain > gains[k]:
+                gains[k], cuts[k], states[k] = gain, last, side
 
 
 @kernel
@@ -542,82 +563,3 @@ def add_cell_values(rows, cells, values, total):
         if cells.child[cell] < 0:
             for r in range(cells.start[cell], cells.stop[cell]):
                 total[rows[r]] += values[cell]
-
-
-@kernel
-def step(tests, codes, at, row):
-    """Return the cell that follows cell ``at`` for the pair whose codes begin at ``row``; a leaf follows itself."""
-    test = tests[at]
-    goes_on = codes[row + ((test >> CODE_BITS) & COLUMN_MASK)] > (test & CODE_MASK)
-    return (test >> CHILD_SHIFT) + np.uint64(goes_on)
-
-
-@kernel
-def add_code_values(codes, tests, values, first, depth, total):
-    """Add to ``total[p]`` the values of the leaves that pair p reaches in some trees, tree by tree.
-
-    The cells of tree t begin at ``first[t]``; its deepest leaf has the depth ``depth[t]``. Eight pairs walk in step, without a
-    branch, so that none waits for another; their indices are unsigned, so that they are not checked for negative numbers.
-    """
-    n, flat = codes.shape[0], codes.ravel()
-    width = np.uint64(codes.shape[1])
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        for t in range(depth.shape[0]):
-            own, own_values = tests[first[t] : first[t + 1]], values[first[t] : first[t + 1]]
-            p = start
-            while p + 8 <= stop:
-                a = b = c = d = e = f = g = h = np.uint64(0)
-                r = np.uint64(p) * width
-                s, u, v, w = r + width, r + width * np.uint64(2), r + width * np.uint64(3), r + width * np.uint64(4)
-                x, y, z = w + width, w + width * np.uint64(2), w + width * np.uint64(3)
-                for _ in range(depth[t]):
-                    a, b, c, d = step(own, flat, a, r), step(own, flat, b, s), step(own, flat, c, u), step(own, flat, d, v)
-                    e, f, g, h = step(own, flat, e, w), step(own, flat, f, x), step(own, flat, g, y), step(own, flat, h, z)
-                total[p] += own_values[a]
-                total[p + 1] += own_values[b]
-                total[p + 2] += own_values[c]
-                total[p + 3] += own_values[d]
-                total[p + 4] += own_values[e]
-                total[p + 5] += own_values[f]
-                total[p + 6] += own_values[g]
-                total[p + 7] += own_values[h]
-                p += 8
-            while p < stop:
-                a, r = np.uint64(0), np.uint64(p) * width
-                for _ in range(depth[t]):
-                    a = step(own, flat, a, r)
-                total[p] += own_values[a]
-                p += 1
-
-
-@kernel
-def step_with_states(tests, codes, at, row, one_code):
-    """Return the cell that follows cell ``at`` as `step` does; without a branch, also for the codes of states."""
-    test = tests[at]
-    code = np.uint64(codes[row + ((test >> CODE_BITS) & COLUMN_MASK)])
-    # 1 and 2 for the codes of the two states, which are also the bits of their sides.
-    state = code - one_code + np.uint64(1)
-    goes_on = ((test >> STATES_SHIFT) & state & STATES_MASK) != 0 if code >= one_code else code > (test & CODE_MASK)
-    return (test >> CHILD_SHIFT) + np.uint64(goes_on)
-
-
-@kernel
-def add_state_code_values(codes, one_code, tests, values, first, depth, total):
-    """Add the values of the leaves that pairs reach as `add_code_values` does, for codes that include those of states."""
-    n, flat, states_from = codes.shape[0], codes.ravel(), np.uint64(one_code)
-    width = np.uint64(codes.shape[1])
-    at, row = np.empty(WORD, np.uint64), np.empty(WORD, np.uint64)
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        for t in range(depth.shape[0]):
-            own, own_values = tests[first[t] : first[t + 1]], values[first[t] : first[t + 1]]
-            for p in range(start, stop, WORD):
-                size = min(WORD, stop - p)
-                for i in range(WORD):  # rows beyond the last one repeat it
-                    at[i], row[i] = np.uint64(0), np.uint64(min(p + i, stop - 1)) * width
-                for _ in range(depth[t]):
-                    for i in range(WORD):
-                        at[i] = step_with_states(own, flat, at[i], row[i], states_from)
-                for i in range(size):
-                    total[p + i] += own_values[at[i]]

@@ -26,6 +26,8 @@ OUTSIDE = -2
 
 # Up to this many pairs, comparing each pair with every other is faster than a histogram (must be below 256).
 MAX_COMPARED = 64
+# The same with missing values, where each cut takes longer to score.
+MAX_COMPARED_STATES = 160
 
 
 class RegionRows(NamedTuple):
@@ -101,6 +103,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
         np.zeros(n_columns, np.int64),
     )
     missing = rule.one_code > 0
+    max_compared = MAX_COMPARED_STATES if missing else MAX_COMPARED
     rows = np.arange(start, stop).astype(np.int32)
     spare = np.empty(n_pairs, np.int32)
 
@@ -130,7 +133,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
             if subsample:
                 draw_columns(coordinates, uniforms[n_searched], columns)
                 n_searched += 1
-            if node.shape[0] <= MAX_COMPARED:
+            if node.shape[0] <= max_compared:
                 if missing:
                     winner = search_state_compare(codes, same, node, columns, rule, node_same, node_different, best)
                 else:
@@ -176,13 +179,13 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
             larger_slot = -1
             smaller_slot = -1
             larger_size = max(left - low, high - left)
-            if slot >= 0 and not subsample and depth + 1 < max_depth and larger_size > MAX_COMPARED:
+            if slot >= 0 and not subsample and depth + 1 < max_depth and larger_size > max_compared:
                 smaller = rows[low:left] if left_smaller else rows[left:high]
                 smaller_slot = depth + 1
                 count_codes(codes, same, smaller, columns, histograms[smaller_slot])
                 histograms[slot] -= histograms[smaller_slot]
                 larger_slot = slot
-                if smaller.shape[0] <= MAX_COMPARED:
+                if smaller.shape[0] <= max_compared:
                     smaller_slot = -1
             if left_smaller:
                 stack[height] = (left, high, depth + 1, larger_slot, at, 1)

@@ -19,8 +19,18 @@ from numba.core import event
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Kernels that are needed together, by module: once one of them is compiled, most others will be.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "for growing and scoring trees": ("binning", "cart", "coordinates", "pairs", "route", "search", "segments"),
-    "for boosting": ("boosting",),
+    "for growing and scoring trees": (
+        "binning",
+        "cart",
+        "coordinates",
+        "missing",
+        "missing_search",
+        "pairs",
+        "route",
+        "search",
+        "segments",
+    ),
+    "for boosting": ("boosting", "code_walk"),
     "for 1:N search": ("nearest",),
 }
 OTHERS = "for splitters and representations"

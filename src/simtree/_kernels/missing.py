@@ -3,8 +3,11 @@
 A feature of a pair has three states: present in both samples, missing in one, missing in both. A coordinate of a pair in one of
 the last two has no value: kernels return ``ONE_MISSING`` or ``BOTH_MISSING`` instead, which no value can be, because infinite
 samples are refused and overflow is clipped. Their codes follow those of all values: ``one_code`` and ``one_code + 1``. A test
-sends each of the two states to one of its sides, whatever its threshold is; its ``states`` are a sum of the bits below. A state
-that none of its training pairs had goes to the child of the cell with the most training pairs, past the other tests of the cell.
+sends each of the two states to one of its sides, whatever its threshold is; its ``states`` are a sum of the bits below. A
+state that none of its training pairs had goes to the child of the cell with the most training pairs, past the other tests of
+the cell.
+
+Which values are missing is hard to predict for a processor, so loops over many pairs have no branch that depends on it.
 
 Coordinates of the whole pair, and those along a direction, use the features that both samples have, and are scaled to all of
 them. The pairwise kinds have no value for a pair without any such feature, which then counts as missing in both.
@@ -84,11 +87,14 @@ def joint_pairwise_value(kind, a, b, n):
 
 
 @kernel
-def joint_product(kind, direction, a, b):
-    """Return w·(x - x') (its absolute value) or w·(x + x') over the features that both samples have, scaled to all of w."""
+def joint_product(kind, directions, k, a, b):
+    """Return |w·(x - x')| or w·(x + x') of direction k over the features that both samples have, scaled to all of w.
+
+    It takes all directions: a row of them would be an array of its own, whose references Numba counts in every call.
+    """
     total, present, everything = 0.0, 0.0, 0.0
-    for f in range(direction.shape[0]):
-        w = direction[f]
+    for f in range(directions.shape[1]):
+        w = directions[k, f]
         everything += abs(w)
         x, y = np.float64(a[f]), np.float64(b[f])
         if w == 0.0 or np.isnan(x) or np.isnan(y):
@@ -107,11 +113,12 @@ def state_value(kind, f, a, b, pairwise, directions):
     if kind == PAIRWISE:
         return pairwise[f]
     x, y = np.float64(a[f]), np.float64(b[f])
-    if not (np.isnan(x) or np.isnan(y)):
-        return coordinate_value(kind, x, y)
+    value = coordinate_value(kind, x, y)
+    lacks_x, lacks_y = x != x, y != y
     if f >= directions.shape[1]:
-        return joint_product(kind, directions[f - directions.shape[1]], a, b)
-    return BOTH_MISSING if np.isnan(x) and np.isnan(y) else ONE_MISSING
+        return joint_product(kind, directions, f - directions.shape[1], a, b) if lacks_x | lacks_y else value
+    value = ONE_MISSING if lacks_x | lacks_y else value
+    return BOTH_MISSING if lacks_x & lacks_y else value
 
 
 @kernel
@@ -160,7 +167,7 @@ def fill_state_codes(
 ):
     """Fill codes as `fill_byte_codes` does; those of the two states are ``one_code`` and ``one_code + 1``."""
     n_coordinates = kinds.shape[0]
-    values = np.empty((n_coordinates, BLOCK))
+    values, block = np.empty((n_coordinates, BLOCK)), np.empty((BLOCK, n_coordinates), codes.dtype)
     for start in range(0, first.shape[0], BLOCK):
         size = min(BLOCK, first.shape[0] - start)
         for q in range(size):
@@ -168,12 +175,12 @@ def fill_state_codes(
             b = B[second[start + q]]
             for c in range(n_coordinates):
                 values[c, q] = state_value(kinds[c], features[c], a, b, pairwise[start + q], directions)
-        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
-        for c in range(n_coordinates):
-            for q in range(size):
-                value, code = values[c, q], codes[start + q, c]
-                code = one_code if value == ONE_MISSING else code
-                codes[start + q, c] = one_code + 1 if value == BOTH_MISSING else code
+        code_block(values, size, edges, low, scale, before, first_halving, block)
+        for q in range(size):
+            for c in range(n_coordinates):
+                code = np.int64(block[q, c])
+                code = one_code if values[c, q] == ONE_MISSING else code
+                codes[start + q, c] = one_code + 1 if values[c, q] == BOTH_MISSING else code
 
 
 @kernel
@@ -205,10 +212,9 @@ def add_state_values(A, B, first, second, pairwise, nodes, values, total):
 
 @kernel
 def code_goes_left(code, cut, states, one_code):
-    """Return whether a code is at most the cut or, if it is that of a state, whether its state is sent there."""
-    if code >= one_code:
-        return ((states >> (code - one_code)) & 1) == 0
-    return code <= cut
+    """Return 1 if a code is at most the cut or, if it is that of a state, if its state is sent there; otherwise 0."""
+    state = code - one_code
+    return np.int64(code <= cut) | (np.int64(state >= 0) & (1 - ((states >> (state & 1)) & 1)))
 
 
 @kernel
@@ -218,7 +224,7 @@ def split_state_rows(codes, column, cut, states, one_code, rows, spare):
     right = 0
     for r in range(rows.shape[0]):
         p = rows[r]
-        goes_left = np.int64(code_goes_left(np.int64(codes[p, column]), cut, states, one_code))
+        goes_left = code_goes_left(np.int64(codes[p, column]), cut, states, one_code)
         rows[left] = p
         spare[right] = p
         left += goes_left
@@ -237,11 +243,8 @@ def settle_states(codes, column, cut, states, one_code, rows):
     seen = 0
     for r in range(rows.shape[0]):
         code = np.int64(codes[rows[r], column])
-        if code == one_code:
-            seen |= ONE_SEEN
-        elif code > one_code:
-            seen |= BOTH_SEEN
-        elif code > cut and code < following:
-            following = code
+        seen |= ONE_SEEN if code == one_code else 0
+        seen |= BOTH_SEEN if code > one_code else 0
+        following = min(following, code if code > cut else following)
     middle = (cut + following - 1) // 2 if following < one_code else np.int64(one_code - 1)
     return middle, (states & ALL_ABOVE) | seen

@@ -12,7 +12,7 @@ a code of one byte leaves room for 254 bins of values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class TrainingPairs:
         """Largest number of bins of any coordinate, with those of the states of missing values."""
         return n_values(self._edges) + (N_STATES if self.lacks_values else 0)
 
-    @property
+    @cached_property
     def one_code(self) -> int:
         """Code of a feature that one sample lacks, followed by that of one that both lack; 0 if no sample lacks values."""
         return n_values(self._edges) if self.lacks_values else 0

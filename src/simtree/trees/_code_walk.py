@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels import boosting as kernels
+from simtree._kernels import code_walk as kernels
 from simtree._kernels.binning import MAX_EDGES
 from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, BOTH_SEEN, N_STATES, ONE_ABOVE, ONE_SEEN
 from simtree._utils.matrices import MAX_FLOAT
