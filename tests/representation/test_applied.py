@@ -35,6 +35,21 @@ class Needy(Shifted):
         return tags
 
 
+class Unspeakable(Shifted):
+    def __repr__(self):
+        raise AssertionError("formatted, although nothing is wrong")
+
+
+def test_a_representation_is_formatted_in_errors_only(blobs, monkeypatch):
+    """To format a pipeline takes longer than to score a pair."""
+    X, y = blobs
+    tree = SimilarityTree(max_depth=2, n_pairs=200, representation=Unspeakable(), random_state=0).fit(X, y)
+    assert tree.pair_score([[0, 1]], X).shape == (1,)
+    monkeypatch.setattr(Unspeakable, "transform", lambda self, X: X * X)
+    with pytest.raises(AssertionError, match="formatted"):
+        tree.pair_score([[0, 1]], np.full((2, 4), 1e300))
+
+
 def test_a_representation_equals_transforming_by_hand(blobs):
     X, y = blobs
     made = StandardScaler().fit(X)

@@ -224,7 +224,7 @@ def check_squares(samples: NDArray[Any], needed_by: str) -> None:
 
 
 @contextmanager
-def explained_overflow(values: NDArray[Any], what: str) -> Iterator[None]:
+def explained_overflow(values: NDArray[Any], what: str, estimator: Any) -> Iterator[None]:
     """Refuse very large values if code that is not ours overflows or fails on them.
 
     Parameters
@@ -232,7 +232,9 @@ def explained_overflow(values: NDArray[Any], what: str) -> Iterator[None]:
     values : ndarray
         What the code is given.
     what : str
-        The code, as the subject of a sentence.
+        What the code is, as the beginning of a sentence, which goes on with the estimator.
+    estimator : estimator
+        Whose code it is. It is formatted in an error only: that takes longer than to score a pair.
     """
     low, high = extremes(values) if values.size else (0.0, 0.0)
     largest = max(-float(low), float(high))
@@ -247,7 +249,7 @@ def explained_overflow(values: NDArray[Any], what: str) -> Iterator[None]:
         if str(error).startswith("X"):  # says already what is wrong
             raise
         raise ValueError(
-            f"X has values that lead to numbers as large as {largest:g}, with which {what} fails; "
+            f"X has values that lead to numbers as large as {largest:g}, with which {what}{estimator!r} fails; "
             "divide X by a large number first."
         ) from error
 

@@ -48,7 +48,7 @@ def fit_representation(representation: Any, samples: NDArray[Any], source: PairS
     rows = fitted_rows(len(samples))
     seen = np.asarray(samples) if rows is None else samples[rows]
     labels = source.labels if source.labels is None or rows is None else source.labels[rows]
-    with explained_overflow(seen, f"representation={representation!r}"):
+    with explained_overflow(seen, "representation=", representation):
         made = fitted.fit_transform(seen) if labels is None else fitted.fit_transform(seen, labels)
     return fitted, _with_others(fitted, samples, rows, _checked(made, len(seen)))
 
@@ -99,7 +99,7 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
 
 def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
     """Return samples as transformed by a fitted transformer."""
-    with explained_overflow(samples, f"representation={fitted!r}"):
+    with explained_overflow(samples, "representation=", fitted):
         return _checked(fitted.transform(samples), len(samples))
 
 

@@ -95,7 +95,7 @@ class ClassifierSplitter(Splitter):
         else:
             rows = _balanced_rows(same, cell.rng)
             chosen = {"X": values[rows], "y": same[rows]}
-        with explained_overflow(values, f"estimator={self.estimator!r}"):
+        with explained_overflow(values, "estimator=", self.estimator):
             classifier.fit(**chosen)
         return cell.split_by(region)
 

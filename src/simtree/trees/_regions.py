@@ -576,7 +576,7 @@ class OpaqueRegion:
         for start in range(0, pairs.n_pairs, CHUNK):
             rows = slice(start, start + CHUNK)
             values = self.values(pair_map, pairs.take(rows))
-            with explained_overflow(values, f"the classifier {self.classifier!r}"):
+            with explained_overflow(values, "the classifier ", self.classifier):
                 inside[rows] = self.classifier.predict(values)
         return inside
 
