@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,8 @@ def candidate(model, closed=False):
     return presets.Candidate(lambda size: clone(model), closed)
 
 
+ALL = presets.CANDIDATES
+SMALL = presets.Size(n_trees=3, n_pairs=2_000, n_landmarks=40, n_extra_trees=20, n_rounds=3, n_updates=50, n_folds=2)
 FEW = {
     "euclidean": candidate(DistanceSimilarity(metric="euclidean")),
     "gaussian": candidate(GaussianSimilarity()),
@@ -46,8 +49,8 @@ FEW = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Few candidates, so small that a fit takes a second."""
-    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=3, n_pairs=2_000, n_landmarks=40, n_extra_trees=20))
-    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=4, n_pairs=2_000, n_landmarks=60, n_extra_trees=30))
+    monkeypatch.setattr(presets, "SMALL", SMALL)
+    monkeypatch.setattr(presets, "LARGE", replace(SMALL, n_trees=4, n_landmarks=60, n_extra_trees=30))
     monkeypatch.setattr(selection, "VALIDATION_PAIRS", 10_000)
     monkeypatch.setattr(presets, "CANDIDATES", FEW)
 
@@ -67,14 +70,11 @@ def round_people():
 
 
 def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr(presets, "SMALL", presets.Size(n_trees=3, n_pairs=2_000, n_landmarks=40, n_extra_trees=20))
-    monkeypatch.setattr(presets, "LARGE", presets.Size(n_trees=4, n_pairs=2_000, n_landmarks=60, n_extra_trees=30))
-    monkeypatch.setattr(selection, "VALIDATION_PAIRS", 10_000)
+    monkeypatch.setattr(presets, "CANDIDATES", ALL)
     monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
     chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(digits[0][:200], digits[1][:200])
     table = pd.DataFrame(chosen.results_)
-    assert set(table["name"]) | set(chosen.skipped_) == set(presets.CANDIDATES)
+    assert set(table["name"]) | set(chosen.skipped_) == set(ALL)
     assert all(reason.startswith("far behind on the first fold") for reason in chosen.skipped_.values())
     assert table["weight"].sum() == pytest.approx(1.0)
     assert (np.diff(table["weight"]) <= 0.0).all()

@@ -22,6 +22,8 @@ from simtree import (
     WithinClassWhitening,
 )
 from simtree.representation import _boosting as boosting
+from simtree.representation import _network as network
+from simtree.representation._perceptron import learn_layers
 
 MODELS = {
     "linear": LogisticPosterior(cv=3, random_state=0),
@@ -33,15 +35,22 @@ MODELS = {
 
 @pytest.fixture
 def classifiers(monkeypatch):
-    """Collect the classifiers of scikit-learn that are fitted, in the order of the folds."""
+    """Collect the classifiers of scikit-learn that are fitted, or that a network is equal to, in the order of the folds."""
     fitted = []
-    for cls in (LogisticRegression, MLPClassifier, HistGradientBoostingClassifier):
+    for cls in (LogisticRegression, HistGradientBoostingClassifier):
 
         def fit(self, X, y, real=cls.fit):
             fitted.append(real(self, X, y))
             return self
 
         monkeypatch.setattr(cls, "fit", fit)
+
+    def learn(X, targets, n_classes, hidden, *, alpha, batch, n_passes, seed):
+        options = {"alpha": alpha, "batch_size": min(batch, len(X)), "max_iter": n_passes, "random_state": seed}
+        fitted.append(MLPClassifier(hidden, **options).fit(X, targets))
+        return learn_layers(X, targets, n_classes, hidden, alpha=alpha, batch=batch, n_passes=n_passes, seed=seed)
+
+    monkeypatch.setattr(network, "learn_layers", learn)
     return fitted
 
 
@@ -72,6 +81,18 @@ def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
     assert [classifier.do_early_stopping_ for classifier in classifiers] == [False, False]
     BoostingPosterior(n_rounds=200, learning_rate=0.5, cv=4, random_state=0).fit(X, y)
     assert all(classifier.n_iter_ < 200 for classifier in classifiers[2:])
+
+
+@pytest.mark.parametrize(("n_classes", "hidden"), [(2, (6,)), (4, (6, 5))])
+def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
+    """In several batches per pass, the last of them smaller, until the loss does not fall any more."""
+    X, y = samples(n_classes, n=130)
+    found = learn_layers(X, y, n_classes, hidden, alpha=3.0, batch=50, n_passes=2_000, seed=3)
+    expected = MLPClassifier(hidden, alpha=3.0, batch_size=50, max_iter=2_000, random_state=3).fit(X, y)
+    assert expected.n_iter_ < 2_000
+    for layer, weights, intercepts in zip(found, expected.coefs_, expected.intercepts_, strict=True):
+        np.testing.assert_allclose(layer.weights, weights, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +13,12 @@ from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
 from simtree.representation._base import Codes, Floats
 from simtree.representation._folded import FoldedPosterior, both_columns
+from simtree.representation._perceptron import Layer, learn_layers
 
 # More layers, or larger weights, are treated as damage of a model file: outputs of all layers stay finite within these limits.
 MAX_LAYERS, MAX_WEIGHT = 16, 1e6
 # Number of rows per update of the weights, and least number of passes over all rows.
 BATCH, MIN_PASSES = 200, 5
-
-
-class Layer(NamedTuple):
-    """One layer: weights of shape (n_inputs, n_outputs), and an intercept per output."""
-
-    weights: Floats
-    intercepts: Floats
 
 
 @register(REPRESENTATION)
@@ -103,24 +97,17 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
         return list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
 
     def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> list[Layer]:
-        from sklearn.neural_network import MLPClassifier  # slow to import
-
         if n_classes == 1:
             return [Layer(np.zeros((X.shape[1], 1)), np.zeros(1))]
-        n_batches = -(-len(X) // BATCH)
-        network = MLPClassifier(
-            tuple(self._sizes()),
-            alpha=float(self.alpha),
-            batch_size=min(BATCH, len(X)),
-            max_iter=max(MIN_PASSES, int(self.n_updates) // n_batches),
-            random_state=seed,
+        n_passes = max(MIN_PASSES, int(self.n_updates) // -(-len(X) // BATCH))
+        layers = learn_layers(
+            X, targets, n_classes, tuple(self._sizes()), alpha=float(self.alpha), batch=BATCH, n_passes=n_passes, seed=seed
         )
-        network.fit(X, targets)
-        layers = [Layer(*layer) for layer in zip(network.coefs_, network.intercepts_, strict=True)]
         if n_classes == 2:
             weights, intercepts = layers[-1]
             layers[-1] = Layer(both_columns(weights), both_columns(intercepts[None])[0])
-        return [Layer(np.ascontiguousarray(weights), intercepts) for weights, intercepts in layers]
+        # Copies, because the layers are parts of one vector: it would be kept as long as one of them.
+        return [Layer(weights.copy(), intercepts.copy()) for weights, intercepts in layers]
 
     def _add_scores(self, X: Floats, model: list[Layer], out: Floats) -> None:
         *hidden, last = model
