@@ -74,6 +74,9 @@ coverage: $(VENV)/test.stamp    ## branch coverage of the Python outside the ker
 	$(PYTEST) $(ON_TWO) --cov --cov-report=term:skip-covered tests
 
 # Each mode has its own cache of compiled kernels, so only the first run compiles.
+# The same files each time, so that what is not about reading files takes fewer: each kind of change, some ten times per model.
+MODEL_FILES := 4000
+kernels: MODEL_FILES := 10000
 kernels: kernels-checked kernels-interpreted model-files    ## the kernel tests twice more: interpreted, and with array bounds checked
 
 # The tests run on two processes, each of which would compile the kernels if there were no cache of them.
@@ -87,7 +90,7 @@ kernels-checked: $(VENV)/test.stamp
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernel tests/kernels tests/contracts
 
 model-files: $(VENV)/test.stamp    ## forged model files by the thousand, with array bounds checked
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_model_files.py --n 10000 --seed 1
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/fuzz_model_files.py --n $(MODEL_FILES) --seed 1
 
 .PHONY: guarantees guarantees-quick
 guarantees: $(VENV)/test.stamp    ## simulate thresholds and intervals for unequal people, into docs/guarantees.md and intervals.md; hours

@@ -237,14 +237,14 @@ def test_entries_that_are_not_as_they_must_be_are_named(name):
 
 @pytest.mark.slow
 def test_forged_files_are_refused_or_work():
-    """A few hundred, in a process of its own that may take a gigabyte more than it has; `make kernels` makes ten thousand."""
+    """Five of each model, in a process of its own that may take a gigabyte more than it has; `make test` makes thousands."""
     program = Path(__file__).parents[1] / "fuzz_model_files.py"
-    run = subprocess.run([sys.executable, program, "--n", "400"], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, program, "--n", "165"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert found.pop("grown_megabytes") < 1000
     found.pop("seconds")
-    assert sum(count for name, count in found.items() if name.endswith("refused")) > 250
+    assert sum(count for name, count in found.items() if name.endswith("refused")) > 105
     # All kinds of change were made, and some that matter to nobody or make another good model went through.
     assert {f"{kind}, refused" for kind in ("damaged", "forged archive", "forged members", "forged content")} <= set(found)
     assert found["forged content, works"] > 3
