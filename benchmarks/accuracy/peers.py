@@ -85,8 +85,8 @@ class Training:
         return max(minimum, round(self.share * number))
 
     def rounds(self, number: int) -> int:
-        """Return a number of trees, epochs or iterations, scaled down in a quick run."""
-        return max(2, round(self.share**0.5 * number))
+        """Return a number of trees, epochs or iterations, scaled down in a quick run, and more so in a check."""
+        return max(2, round((self.share if self.is_check else self.share**0.5) * number))
 
     def pairs(self, number: int, same_weighting: str = "pairs") -> IndexPairs:
         """Return training pairs, which depend only on their number, on the weights of same pairs, and on the random seed."""
