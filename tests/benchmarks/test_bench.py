@@ -167,7 +167,7 @@ def test_tests_answered_are_those_of_the_walk(folder):
     assert answered == bench_roofs.count_tests(tree, bench_roofs.SamplePairs(samples.X, samples.X, pairs.first, pairs.second))
 
 
-def test_some_lines_of_a_fit_are_measured_again(folder):
+def test_some_lines_of_a_fit_are_measured_again(folder, here):
     size, name = bench_fit.SIZES["tiny"], bench_fit.our_name("keystroke", bench_fit.SIZES["tiny"])
     plans = {data: bench_fit.plans_of(data, size, 1, 8) for data, _ in bench_fit.DATA}
     stored = [

@@ -72,10 +72,12 @@ def round_people():
 def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
     monkeypatch.setattr(presets, "CANDIDATES", ALL)
     monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
+    monkeypatch.setattr(comparison, "MIN_SAME", 100)
     chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(digits[0][:200], digits[1][:200])
     table = pd.DataFrame(chosen.results_)
     assert set(table["name"]) | set(chosen.skipped_) == set(ALL)
-    assert all(reason.startswith("far behind on the first fold") for reason in chosen.skipped_.values())
+    assert all(reason.startswith(("far behind on", "behind 8 others on")) for reason in chosen.skipped_.values())
+    assert len(table) <= comparison.MAX_KEPT + len({type(entry.make(SMALL)) for entry in ALL.values()})
     assert table["weight"].sum() == pytest.approx(1.0)
     assert (np.diff(table["weight"]) <= 0.0).all()
     assert chosen.n_repeats_ == 1
@@ -294,6 +296,25 @@ def test_a_candidate_far_behind_on_the_first_fold_sees_no_other(round_people, mo
     assert re.fullmatch(r"far behind on the first fold: 0\.\d{3}, and 0\.\d{3} of euclidean", reason)
 
 
+def test_the_best_are_kept_and_the_best_of_each_class_of_models(round_people, monkeypatch):
+    metrics = ("euclidean", "manhattan", "cosine")
+    close = {name: candidate(DistanceSimilarity(metric=name)) for name in metrics}
+    close |= {"gaussian": FEW["gaussian"], "tree": candidate(SimilarityTree(max_depth=6, n_pairs=3_000, random_state=0))}
+    monkeypatch.setattr(presets, "CANDIDATES", close)
+    monkeypatch.setattr(comparison, "MIN_SAME", 100)
+    monkeypatch.setattr(comparison, "MAX_KEPT", 1)
+    monkeypatch.setattr(comparison, "FAR_BEHIND", 1e6)
+    chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
+    kept = set(chosen.results_["name"])
+    assert len(kept & set(metrics)) == 1
+    assert kept > {"gaussian", "tree"}
+    assert set(chosen.skipped_) == set(metrics) - kept
+    assert all(
+        re.fullmatch(r"behind 1 others on the first fold: 0\.\d{3}, and 0\.\d{3} of \w+", reason)
+        for reason in chosen.skipped_.values()
+    )
+
+
 def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_people, monkeypatch):
     X, y = round_people
     index = PairSampler(y).sample(1_000, np.random.default_rng(0))
@@ -328,7 +349,7 @@ def test_it_warns_if_it_is_not_told_whether_the_set_is_open(n, kind):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(n), 10)
     X = rng.normal(size=(n, 4))[y] + 0.5 * rng.normal(size=(10 * n, 4))
-    figures = r"\(mean TPR around FPR [\d.]+: 0\.\d\d on identities left out of training, 0\.\d\d on other samples"
+    figures = r"\(mean TPR around FPR [\d.]+ of \w+: 0\.\d\d on identities left out of training, 0\.\d\d on other samples"
     with pytest.warns(UserWarning, match=rf"takes the {n} labels for {kind} set {figures}.*set open_set=True if"):
         AutoSimilarity(target_fpr=0.1, random_state=0).fit(X, y)
 

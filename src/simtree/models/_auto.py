@@ -25,7 +25,7 @@ from simtree.models._comparison import Comparison
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
-from simtree.models._selection import Units, fit_arguments, fold_units, restricted, some_rows
+from simtree.models._selection import Units, criterion, fit_arguments, fold_units, restricted, some_rows
 from simtree.models._stack import StackedSimilarity
 from simtree.models._timing import Budget
 from simtree.pairs._coordinates import SamplePairs
@@ -269,7 +269,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         self, members: tuple[str, ...], given: dict[str, Any], chooser: Chooser, comparison: Comparison
     ) -> Similarity:
         """Return what was chosen, fitted on all samples; a stack has its weights from the held-out pairs."""
-        models = [(name, comparison.model(name, presets.LARGE)) for name in members]
+        size = presets.LARGE.for_samples(comparison.n_all)
+        models = [(name, comparison.model(name, size)) for name in members]
         given = {name: value for name, value in given.items() if value is not None}
         if len(models) == 1:
             fitted: Similarity = models[0][1].fit(**given)
@@ -324,22 +325,21 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         )
 
     def _both_figures(self, data: _Data, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> str:
-        """Return what was chosen in figures, for an open and for a closed set, if both can be measured."""
-        chosen = {name: comparison.candidates[name] for name in members}
-        other = self._comparison(data, chosen, comparison.budget, not self.open_set_, self.fpr_)
+        """Return the figures of the main member for an open and for a closed set, if both can be measured.
+
+        One fold of one candidate tells whether they differ much; more folds and members would take as long as the search.
+        """
+        shares = chooser.shares(members, chooser.all_folds) if len(members) > 1 else np.ones(1)
+        main = members[int(np.argmax(shares))]
+        other = self._comparison(data, {main: comparison.candidates[main]}, comparison.budget, not self.open_set_, self.fpr_)
         try:
-            list(other.repeat(0, np.random.default_rng(data.entropy)))
+            of_other, fpr = other.value_on_one_fold(main, np.random.default_rng(data.entropy))
         except ValueError:  # the set cannot be divided in this way
             return ""
-        if set(other.scores) != set(members):
-            return ""
-        of_other = other.chooser()
-        figures = Chooser(chooser.folds, of_other.fpr).value(members), of_other.value(members)
+        figures = float(np.mean([criterion(roc, fpr) for roc in chooser.rocs[main]])), of_other
         unseen, known = figures if self.open_set_ else figures[::-1]
-        if unseen is None or known is None:
-            return ""
         return (
-            f" (mean TPR around FPR {of_other.fpr:.2g}: {unseen:.2f} on identities left out of training, {known:.2f} on other "
+            f" (mean TPR around FPR {fpr:.2g} of {main}: {unseen:.2f} on identities left out of training, {known:.2f} on other "
             "samples of known identities)"
         )
 

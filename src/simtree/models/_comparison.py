@@ -19,14 +19,16 @@ from simtree.models._timing import Budget, Cost, measure_cost
 from simtree.pairs._sources import PairSource
 
 # Partitions into folds that are made at most.
-MAX_REPEATS = 3
+MAX_REPEATS = 2
 # To estimate the time: members that a stack usually has, and the share of the time of all candidates in all folds that the
-# first partition, and each later one, usually takes.
-USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.7, 0.25
+# first partition usually takes, if candidates are given up after its first fold, and that each later partition takes.
+USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.6, 0.15
 NO_TIME = "no time is left"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
 # fold with fewer same pairs says too little.
 FAR_BEHIND, MIN_SAME = 3.0, 300
+# Of the others, so many of the best are kept, and the best of each class of models: a stack has members that differ in kind.
+MAX_KEPT = 8
 
 
 class Comparison:
@@ -176,7 +178,20 @@ class Comparison:
             return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
         last = float(np.mean([self.last_fit(name) for name in self.costs]))
-        return (USUAL_SHARE + USUAL_CONTENDERS * (self.max_repeats - 1)) * once + USUAL_MEMBERS * last
+        share = USUAL_SHARE if folds[0].pairs.n_same >= MIN_SAME else 1.0
+        members = min(USUAL_MEMBERS, len(self.costs))
+        return (share + USUAL_CONTENDERS * (self.max_repeats - 1)) * once + members * last
+
+    def value_on_one_fold(self, name: str, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the criterion of one candidate on a single fold, and the false positive rate; raise if there is none."""
+        folds = make_folds(self.source, self.units, 0, rng)
+        if not folds:
+            raise ValueError(self._no_folds())
+        fold = HeldOut(self.samples, self.source, folds[0], self.representation)
+        self.n_known = len(fold.samples)
+        same = folds[0].pairs.same
+        rate = measurable_rate(self.target, int(np.count_nonzero(~same)))
+        return criterion(roc_curve(self._scores(name, fold), same), rate), rate
 
     def model(self, name: str, size: presets.Size) -> Any:
         """Return an unfitted candidate."""
@@ -210,13 +225,13 @@ class Comparison:
         found = self._known.pop((name, id(fold)), None)
         if isinstance(found, ValueError):
             raise found
-        return fold.score(self.model(name, presets.SMALL.compared_on(self.n_known))) if found is None else found
+        return fold.score(self.model(name, presets.SMALL.for_samples(self.n_known))) if found is None else found
 
     def _prefetch(self, names: Sequence[str], held_out: list[HeldOut]) -> None:
         """Find the scores of several candidates in some folds at the same time, if there is somebody who does."""
         if self._compute is None or not held_out:
             return
-        size = presets.SMALL.compared_on(self.n_known)
+        size = presets.SMALL.for_samples(self.n_known)
         models = {name: presets.seeded(self.candidates[name][0](size), self.seed, None) for name in names}
         parts = [(number, name) for number in range(len(held_out)) for name in names]
         found = self._compute(
@@ -232,13 +247,22 @@ class Comparison:
             return
         rate = measurable_rate(self.target, len(same) - n_same)
         values = {name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}
+        ranking = sorted(values, key=lambda name: -values[name])
+        kinds = {name: type(self.candidates[name].make(presets.SMALL)) for name in ranking}
         # Half a pair more and less keeps the odds of 0 and 1 finite.
         odds = {name: (n_same * value + 0.5) / (n_same * (1.0 - value) + 0.5) for name, value in values.items()}
-        best = max(odds, key=lambda name: odds[name], default=None)
-        for name, value in values.items():
-            if best is not None and FAR_BEHIND * odds[name] < odds[best]:
-                self.skipped[name] = f"far behind on the first fold: {value:.3f}, and {values[best]:.3f} of {best}"
-                del self.scores[name]
+        for place, name in enumerate(ranking):
+            best = ranking[0]
+            if FAR_BEHIND * odds[name] < odds[best]:
+                self.skipped[name] = f"far behind on the first fold: {values[name]:.3f}, and {values[best]:.3f} of {best}"
+            elif place >= MAX_KEPT and kinds[name] in [kinds[better] for better in ranking[:place]]:
+                last = ranking[MAX_KEPT - 1]
+                self.skipped[name] = (
+                    f"behind {MAX_KEPT} others on the first fold: {values[name]:.3f}, and {values[last]:.3f} of {last}"
+                )
+            else:
+                continue
+            del self.scores[name]
 
     def _allows(self, name: str, held_out: list[HeldOut]) -> bool:
         """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
@@ -264,8 +288,8 @@ class Comparison:
         return False
 
     def _allows_repeat(self, n_folds: int) -> bool:
-        """Return whether there are folds, and time for all candidates again and for the last fits."""
-        again = sum(self.seconds.values()) / self.n_repeats
+        """Return whether there are folds, and time for the contenders again and for the last fits."""
+        again = sum(self.seconds[name] for name in self.chooser().contenders()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
 

@@ -127,16 +127,30 @@ class Size:
     n_rounds: int = 30
     n_updates: int = 1_000
     n_folds: int = 3
+    n_pairs_per_sample: int = 25
 
-    def compared_on(self, n_samples: int) -> Size:
-        """Return the size with no more pairs than are worth their time to compare models on this many samples."""
-        return replace(self, n_pairs=min(self.n_pairs, PAIRS_PER_SAMPLE * n_samples))
+    def for_samples(self, n_samples: int) -> Size:
+        """Return the size with no more pairs than are worth their time for this many samples: more repeat the same samples.
+
+        Examples
+        --------
+        >>> SMALL.for_samples(600).n_pairs, LARGE.for_samples(600).n_pairs, LARGE.for_samples(60_000).n_pairs
+        (15000, 36000, 100000)
+        """
+        return replace(self, n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples))
 
 
-SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
-LARGE = Size(n_trees=N_TREES, n_pairs=100_000, n_landmarks=2_000, n_extra_trees=200, n_rounds=150, n_updates=5_000, n_folds=5)
-# Pairs per sample and tree when models are compared. More of them repeat the same samples.
-PAIRS_PER_SAMPLE = 40
+SMALL = Size(n_trees=10, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
+LARGE = Size(
+    n_trees=N_TREES,
+    n_pairs=100_000,
+    n_landmarks=2_000,
+    n_extra_trees=200,
+    n_rounds=150,
+    n_updates=5_000,
+    n_folds=5,
+    n_pairs_per_sample=60,
+)
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.

@@ -81,13 +81,14 @@ class Cost:
 
     def of_fold(self, known: PairSource) -> float:
         """Return the seconds to be fitted on the samples of a fold at the small size, and to score the held-out pairs."""
-        size = presets.SMALL.compared_on(len(known.labels)) if known.labels is not None else presets.SMALL
+        size = _sized(presets.SMALL, known)
         fit = self.fixed + size.n_trees * n_drawn(size.n_pairs, known) * self.per_pair
         return fit + self.score + presets.SMALL.n_trees * n_drawn(VALIDATION_PAIRS, known, SAME_SHARE) * self.score_per_pair
 
     def of_last_fit(self, source: PairSource, times: float) -> float:
         """Return the seconds to be fitted at the large size, on this many times as many samples as in a fold."""
-        return self.fixed * self.growth * times + presets.LARGE.n_trees * n_drawn(presets.LARGE.n_pairs, source) * self.per_pair
+        size = _sized(presets.LARGE, source)
+        return self.fixed * self.growth * times + size.n_trees * n_drawn(size.n_pairs, source) * self.per_pair
 
 
 def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: PairSource, n_jobs: int | None) -> Cost:
@@ -124,15 +125,21 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
     return Cost(fixed * ratio, per_pair / n_trees, one * ratio, scoring / n_trees, _growth(make))
 
 
+def _sized(size: Size, source: PairSource) -> Size:
+    """Return the size that is used for labelled samples; given pairs are all used."""
+    return size if source.labels is None else size.for_samples(len(source.labels))
+
+
 def _growth(make: Callable[[Size], Any]) -> float:
-    """Return how much larger a representation is at the large size: the largest ratio of its numeric parameters."""
+    """Return how much longer a representation takes at the large size: by the largest ratio of its sizes, in all its folds."""
     small, large = make(presets.SMALL).get_params(), make(presets.LARGE).get_params()
-    ratios = [
-        float(large[name] / value)
+    ratios = {
+        name: float(large[name] / value)
         for name, value in small.items()
         if "representation" in name and type(value) in (int, float) and type(large[name]) in (int, float) and value > 0
-    ]
-    return float(max([1.0, *ratios]))
+    }
+    of_folds = [ratio for name, ratio in ratios.items() if name.endswith("__cv")]
+    return max([1.0, *(ratio for name, ratio in ratios.items() if not name.endswith("__cv"))]) * max([1.0, *of_folds])
 
 
 def timed(work: Callable[[], Any]) -> float:
