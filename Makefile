@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Tests run on two processes: threads of BLAS and OpenMP beside them would only wait for each other.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# Tests run on two processes: threads of BLAS and OpenMP beside them would only wait for each other. Where a test asks for threads of a
+# peer such as LightGBM nevertheless, they wait without keeping a core busy.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 # Each process gets a half of the tests in their order, and takes more from the other when it is done: so the fixtures of most
 # modules are made once, not once per process.
 ON_TWO := -n 2 --dist worksteal
