@@ -131,15 +131,14 @@ def _sized(size: Size, source: PairSource) -> Size:
 
 
 def _growth(make: Callable[[Size], Any]) -> float:
-    """Return how much longer a representation takes at the large size: by the largest ratio of its sizes, in all its folds."""
+    """Return how much larger a representation is at the large size: the largest ratio of its numeric parameters."""
     small, large = make(presets.SMALL).get_params(), make(presets.LARGE).get_params()
-    ratios = {
-        name: float(large[name] / value)
+    ratios = [
+        float(large[name] / value)
         for name, value in small.items()
         if "representation" in name and type(value) in (int, float) and type(large[name]) in (int, float) and value > 0
-    }
-    of_folds = [ratio for name, ratio in ratios.items() if name.endswith("__cv")]
-    return max([1.0, *(ratio for name, ratio in ratios.items() if not name.endswith("__cv"))]) * max([1.0, *of_folds])
+    ]
+    return float(max([1.0, *ratios]))
 
 
 def timed(work: Callable[[], Any]) -> float:
