@@ -45,6 +45,15 @@ METRICS = ("AUC", "TPR at 0.01", "TPR at 0.001")
 SHARES = (0.1, 0.3)
 N_BLOCKS = 5
 BEGIN, END = "<!-- begin: printed by benchmarks/bench_tables.py --page -->", "<!-- end -->"
+# The page before there is one; later runs replace its tables only.
+NEW_PAGE = f"""# Tables with missing values
+
+How good are boosted trees if cells of a table are deleted, compared with LightGBM on the same pairs, and with filling in
+medians? `python benchmarks/bench_tables.py --help` says how cells are deleted and what each model is given.
+
+{BEGIN}
+{END}
+"""
 
 
 # Holes
@@ -281,8 +290,8 @@ def tables(report: dict[str, Any]) -> str:
 
 
 def write_page(report: dict[str, Any], page: Path) -> None:
-    """Replace the tables of the page."""
-    text = page.read_text(encoding="utf-8")
+    """Replace the tables of the page, or begin it."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else NEW_PAGE
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     write_atomically(page, f"{head}{BEGIN}\n{tables(report)}\n{END}{tail}")
