@@ -33,8 +33,6 @@ FOR_MAPS, FOR_WEIGHTS = (40_000, 120_000), (6_000, 18_000)
 PRIOR_PER_RATE, MAX_PRIOR = 10.0, 0.5
 # The ranking is stable if the best candidate leads by this many standard errors, or if one is this small.
 MIN_LEAD, SMALL_ERROR = 2.0, 0.005
-# Further partitions are for those that are chosen, and for so many others that follow the best.
-MAX_NEAR = 3
 
 Folds = tuple[int, ...]
 
@@ -98,7 +96,7 @@ class Chooser:
         chosen = self.members(self.all_folds)
         ranking = self.ranking(self.all_folds)
         near = [name for name, (lead, error) in zip(ranking[1:], self._leads(), strict=True) if lead < MIN_LEAD * error]
-        near = near[:MAX_NEAR]
+        near = near[:MAX_MEMBERS]
         return [name for name in self.names if name in (*chosen, ranking[0], *near)]
 
     def _leads(self) -> list[tuple[float, float]]:

@@ -19,10 +19,10 @@ from simtree.models._timing import Budget, Cost, measure_cost
 from simtree.pairs._sources import PairSource
 
 # Partitions into folds that are made at most.
-MAX_REPEATS = 2
+MAX_REPEATS = 3
 # To estimate the time: members that a stack usually has, and the share of the time of all candidates in all folds that the
 # first partition usually takes, if candidates are given up after its first fold, and that each later partition takes.
-USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.6, 0.15
+USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.6, 0.2
 NO_TIME = "no time is left"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
 # fold with fewer same pairs says too little.

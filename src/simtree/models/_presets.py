@@ -127,7 +127,7 @@ class Size:
     n_rounds: int = 30
     n_updates: int = 1_000
     n_folds: int = 3
-    n_pairs_per_sample: int = 25
+    n_pairs_per_sample: int = 40
 
     def for_samples(self, n_samples: int) -> Size:
         """Return the size with no more pairs than are worth their time for this many samples: more repeat the same samples.
@@ -135,12 +135,12 @@ class Size:
         Examples
         --------
         >>> SMALL.for_samples(600).n_pairs, LARGE.for_samples(600).n_pairs, LARGE.for_samples(60_000).n_pairs
-        (15000, 36000, 100000)
+        (24000, 60000, 100000)
         """
         return replace(self, n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples))
 
 
-SMALL = Size(n_trees=10, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
+SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
 LARGE = Size(
     n_trees=N_TREES,
     n_pairs=100_000,
@@ -149,7 +149,7 @@ LARGE = Size(
     n_rounds=150,
     n_updates=5_000,
     n_folds=5,
-    n_pairs_per_sample=60,
+    n_pairs_per_sample=100,
 )
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8

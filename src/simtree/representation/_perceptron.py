@@ -1,7 +1,7 @@
 """Training of a network of rectified linear units by Adam, as scikit-learn's ``MLPClassifier`` does it.
 
-Weights are those of scikit-learn up to rounding. An update of a small network takes a third of the time, because all numbers of
-the network are one vector, and nothing is checked again for each batch.
+Weights are those of scikit-learn up to rounding. An update of a small network takes less than half of the time, because all
+numbers of the network are one vector, and nothing is checked again for each batch.
 """
 
 from __future__ import annotations
