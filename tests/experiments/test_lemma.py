@@ -13,7 +13,7 @@ import pytest
 
 from simtree.experiments import _lemma as lemma
 from simtree.experiments._results import Order
-from simtree.pairs._coordinates import pair_features
+from simtree.pairs._pair_features import pair_features
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import oracle
-from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs, pair_features
+from simtree.pairs import pair_features
+from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.pairs._directions import random_directions
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simtree.experiments._maps import draw_map, grid, scatter_pairs
 from simtree.experiments._results import Order, RunLog, Values, markdown_table, mean_and_spread, write_figure, write_result
 from simtree.models._tree import SimilarityTree
-from simtree.pairs._coordinates import pair_features
+from simtree.pairs._pair_features import pair_features
 from simtree.plots import FAINT, INK
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,8 @@ from simtree.io._fields import MAX_COUNT, Fields
 from simtree.io._registry import REGION, get_class, known_names
 from simtree.metrics import Roc
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
-from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, joined_states, ranges, with_states
+from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region, ranges
+from simtree.trees._states import joined_states, with_states
 
 # Beyond this depth, distinct cells would get the same score in float64.
 MAX_DEPTH = 52

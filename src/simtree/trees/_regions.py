@@ -5,7 +5,7 @@ There is one class per kind: ``axis``, ``linear``, ``oblique``, ``quadratic`` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 
 from simtree._kernels.cart import INSIDE, OUTSIDE
 from simtree._kernels.coordinates import linear_values, quadratic_values
-from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN, StateNodes, route_states
+from simtree._kernels.missing import route_states
 from simtree._kernels.route import Nodes, route_pairs
 from simtree._kernels.samples import fill_products
 from simtree._utils.matrices import explained_overflow
 from simtree.io._fields import Fields
 from simtree.io._registry import REGION, register
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, occurring, with_products
+from simtree.trees._states import MAX_STATES, joined_states, with_states
 
 __all__ = ["INSIDE", "OUTSIDE", "AxisRegion", "LinearRegion", "ObliqueRegion", "OpaqueRegion", "QuadraticRegion", "Region"]
 
-# All bits of the states of a test.
-MAX_STATES = ONE_ABOVE | BOTH_ABOVE | ONE_SEEN | BOTH_SEEN
 # Number of pairs whose coordinates are held as a matrix at a time.
 CHUNK = 50_000
 # Arrays of a quadratic region with one entry per feature.
@@ -189,49 +188,6 @@ class AxisRegion:
         """
         chosen = {name: column[start:stop] for name, column in vars(self).items() if column is not None}
         return replace(self, **chosen)
-
-
-def joined_states(regions: Iterable[AxisRegion]) -> NDArray[np.uint8] | None:
-    """Return the concatenated states of the tests of regions; None if no region has any.
-
-    Parameters
-    ----------
-    regions : iterable of AxisRegion
-        The regions.
-
-    Returns
-    -------
-    ndarray of uint8 of shape (n_tests,) or None
-    """
-    regions = list(regions)
-    if all(region.states is None for region in regions):
-        return None
-    parts = (np.zeros(len(region.coordinate)) if region.states is None else region.states for region in regions)
-    return np.concatenate(list(parts)).astype(np.uint8)
-
-
-def with_states(
-    nodes: Nodes, states: NDArray[np.uint8] | None, otherwise: NDArray[np.int32], pair_map: CoordinateSet
-) -> StateNodes:
-    """Return a table of tests that pairs with missing values can be routed through.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        The tests.
-    states : ndarray of uint8 of shape (n_tests,) or None
-        Where the tests send missing values.
-    otherwise : ndarray of int32 of shape (n_tests,)
-        Where those continue that did not occur in training.
-    pair_map : CoordinateSet
-        Coordinates of the tree.
-
-    Returns
-    -------
-    StateNodes
-    """
-    known = np.zeros(len(otherwise), dtype=np.uint8) if states is None else states
-    return StateNodes(*nodes, known, otherwise, pair_map.kernel_directions)
 
 
 @register(REGION)
