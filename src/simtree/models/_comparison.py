@@ -27,8 +27,9 @@ NO_TIME = "no time is left"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
 # fold with fewer same pairs says too little.
 FAR_BEHIND, MIN_SAME = 3.0, 300
-# Of the others, so many of the best are kept, and the best of each class of models: a stack has members that differ in kind.
-MAX_KEPT = 8
+# Of the others, so many of the best are kept, and so many of the best of each class of models: a stack has members that differ
+# in kind, and many distances that are alike must not take the places of forests.
+MAX_KEPT, MAX_OF_CLASS = 8, 3
 
 
 class Comparison:
@@ -255,7 +256,7 @@ class Comparison:
             best = ranking[0]
             if FAR_BEHIND * odds[name] < odds[best]:
                 self.skipped[name] = f"far behind on the first fold: {values[name]:.3f}, and {values[best]:.3f} of {best}"
-            elif place >= MAX_KEPT and kinds[name] in [kinds[better] for better in ranking[:place]]:
+            elif place >= MAX_KEPT and sum(kinds[better] is kinds[name] for better in ranking[:place]) >= MAX_OF_CLASS:
                 last = ranking[MAX_KEPT - 1]
                 self.skipped[name] = (
                     f"behind {MAX_KEPT} others on the first fold: {values[name]:.3f}, and {values[last]:.3f} of {last}"
