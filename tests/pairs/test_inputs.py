@@ -50,14 +50,14 @@ UNUSABLE = {
     "dates in NumPy": (np.array([["2020-01-31"]] * 20, dtype="M8[D]"), "X is an array of " + DATES),
     "NaN in pandas": (
         frame(h=with_cell(np.nan)[:, 2]),
-        "X contains NaN in column 'h', first in row 5; fill it in, or leave the row out.$",
+        "X contains NaN in column 'h', first in row 5; fill it in.*, or leave the row out.$",
     ),
     "NA in pandas": (frame(h=pd.array([None] + [1.0] * 19, dtype="Float64")), "X contains NaN in column 'h', first in row 0; "),
     "null in polars": (
         pl.DataFrame({"age": X[:, 0], "h": [None] + [1.0] * 19}),
         "X contains NaN in column 'h', first in row 0; ",
     ),
-    "NaN in NumPy": (with_cell(np.nan), "X contains NaN in column 2, first in row 5; fill it in, or leave the row out.$"),
+    "NaN in NumPy": (with_cell(np.nan), "X contains NaN in column 2, first in row 5; fill it in.*, or leave the row out.$"),
     "infinity": (
         with_cell(-np.inf),
         "X contains infinity in column 2, first in row 5; replace it by a finite number, or leave the row out.$",

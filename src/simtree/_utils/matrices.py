@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, NoReturn
@@ -52,7 +52,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = 
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.asarray(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
-        _raise_named("X", X, error, options.get("dtype"), stacked)
+        _raise_named("X", X, error, options, stacked, nan_remedy=_imputing(estimator))
 
 
 def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | None = None, **options: Any) -> NDArray[Any]:
@@ -80,7 +80,7 @@ def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | Non
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(check_array(rows, input_name=name, **options))
     except (TypeError, ValueError) as error:
-        _raise_named(name, rows, error, options.get("dtype"), stacked, remedy)
+        _raise_named(name, rows, error, options, stacked, remedy)
 
 
 def check_unmasked(name: str, values: Any) -> None:
@@ -201,8 +201,26 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
     return [(str(column), dtype) for column, dtype in zip(columns, dtypes, strict=False)]
 
 
-def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool, remedy: str | None = None) -> NoReturn:
+def _imputing(estimator: Any) -> str:
+    """Return what to do about missing values: the line that fills them in, for an estimator with a representation."""
+    if not hasattr(estimator, "representation"):
+        return "fill it in"
+    own = "" if estimator.representation is None else f"make_pipeline(..., {estimator.representation!r})"
+    filled = own.replace("...", "Imputer()") or "Imputer()"
+    return f"fill it in with representation={filled} of simtree.representation"
+
+
+def _raise_named(
+    name: str,
+    X: Any,
+    error: Exception,
+    options: Mapping[str, Any],
+    stacked: bool,
+    remedy: str | None = None,
+    nan_remedy: str = "fill it in",
+) -> NoReturn:
     """Raise an error that names the first column of text, NaN or infinity; the given one if there is none."""
+    dtype, allowed = options.get("dtype"), options.get("ensure_all_finite") == "allow-nan"
     if np.ndim(X) != 2 or hasattr(X, "toarray"):
         raise error
     if str(error).startswith("Complex data not supported"):
@@ -225,14 +243,14 @@ def _raise_named(name: str, X: Any, error: Exception, dtype: Any, stacked: bool,
             continue
         with np.errstate(over="ignore"):
             values = values.astype(target)
-        unusable = np.flatnonzero(~np.isfinite(values))
+        unusable = np.flatnonzero(np.isinf(values) if allowed else ~np.isfinite(values))
         if len(unusable):
             row = int(unusable[0])
             what = "NaN" if np.isnan(values[row]) else "infinity"
             if what == "infinity" and np.isfinite(float(column[row])):
                 what = f"the value {float(column[row]):g}, which is infinity as {np.dtype(target)},"
             unit, number = ("pair", row // 2) if stacked else ("row", row)
-            remedy = remedy or f"{'fill it in' if what == 'NaN' else 'replace it by a finite number'}, or leave the {unit} out"
+            remedy = remedy or f"{nan_remedy if what == 'NaN' else 'replace it by a finite number'}, or leave the {unit} out"
             raise ValueError(f"{name} contains {what} in column {which}, first in {unit} {number}; {remedy}.") from error
     raise error
 

@@ -255,7 +255,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             units = np.unique(units[rows], return_inverse=True)[1]
         settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
         settings["compute"] = getattr(data.samples, "compute", None)
-        return Comparison(samples, source, units, self.representation, candidates, target, budget, **settings)
+        return Comparison(samples, source, units, self._own_representation(), candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
         """Return the members if there is time to fit them, otherwise the best candidate for which there is."""

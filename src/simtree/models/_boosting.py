@@ -368,7 +368,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if self.representation is None:
             self.representation_ = None
             return samples
-        self.representation_, represented = fit_representation(self.representation, samples[known], held_out.seen)
+        self.representation_, represented = fit_representation(self._own_representation(), samples[known], held_out.seen)
         found = np.empty((len(samples), represented.shape[1]), dtype=represented.dtype)
         found[known] = represented
         if not known.all():

@@ -456,7 +456,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             return
         kinds = self._coordinate_kinds()
         shared = None
-        if depends_on_labels(self.representation, samples, represented):
+        if depends_on_labels(self._own_representation(), samples, represented):
             shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
         elif OBLIQUE in kinds and DISCRIMINANT in self.directions:
             shared = f"directions={self.directions!r}"

@@ -15,6 +15,7 @@ from simtree.representation._applied import (
     representation_from_state,
     representation_state,
 )
+from simtree.representation._columns import takes_missing, with_numbered_columns
 
 
 class RepresentedMixin:
@@ -26,8 +27,16 @@ class RepresentedMixin:
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
         """Fit the representation; return the transformed training samples."""
-        self.representation_, represented = fit_representation(self.representation, samples, source)
+        self.representation_, represented = fit_representation(self._own_representation(), samples, source)
         return represented
+
+    def _own_representation(self) -> Any:
+        """Return the representation with its columns by number, for it is given samples without names."""
+        return with_numbered_columns(self.representation, getattr(self, "feature_names_in_", None))
+
+    def _takes_missing(self) -> bool:
+        """Return whether samples may have missing values, which the representation then fills in."""
+        return takes_missing(getattr(self, "representation", None))
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return samples transformed by the fitted representation; an empty input is not passed to the transformer."""

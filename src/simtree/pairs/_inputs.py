@@ -42,7 +42,14 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
     """
     if isinstance(X, SampleStore):
         return cast(NDArray[Any], X.check(estimator, reset=reset))
-    return check_matrix(estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C")
+    return check_matrix(
+        estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C", ensure_all_finite=_finiteness(estimator)
+    )
+
+
+def _finiteness(estimator: Any) -> bool | str:
+    """Return what scikit-learn's ``ensure_all_finite`` must be for an estimator that may take missing values."""
+    return "allow-nan" if getattr(estimator, "_takes_missing", bool)() else True
 
 
 def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPairs:
@@ -152,7 +159,9 @@ def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPa
     if reset:
         return check_samples(estimator, samples, reset=True, stacked=True), first, second
     # Not validate_data, which would warn that pairs have no feature names: an array of pairs cannot have any.
-    checked = check_rows("pairs", samples, stacked=True, dtype=DTYPES, order="C", ensure_min_samples=0)
+    checked = check_rows(
+        "pairs", samples, stacked=True, dtype=DTYPES, order="C", ensure_min_samples=0, ensure_all_finite=_finiteness(estimator)
+    )
     if checked.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"pairs has {count(checked.shape[1], 'feature')}, but {type(estimator).__name__} is expecting "
