@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels import coordinates as kernels
+from simtree._kernels.categories import N_COORDINATES
 from simtree._kernels.samples import fill_products
 from simtree._utils.matrices import MAX_FLOAT, check_magnitude, check_rows, check_squares, check_unmasked
+from simtree.pairs._categories import Categories
+from simtree.pairs._category_names import category_names
 from simtree.pairs._store import mapped
 
 
@@ -154,6 +157,9 @@ class CoordinateSet:
         Number of features of a sample.
     directions : ndarray of shape (n_directions, n_features)
         Directions w of the kind ``oblique``. Samples then have additional columns w·x after their features, see `extend`.
+    categories : Categories, optional
+        Categories of samples, in columns after their features. Their coordinates come last: all equalities, rarities of a
+        shared value, and log-likelihood ratios of the pair of values.
 
     Examples
     --------
@@ -166,6 +172,7 @@ class CoordinateSet:
     kinds: tuple[str, ...]
     n_features: int
     directions: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    categories: Categories | None = None
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -178,13 +185,15 @@ class CoordinateSet:
     def _get_state(self) -> dict[str, Any]:
         """Return what a model file holds of the coordinates."""
         directions = self.directions if len(self.directions) else None
-        return {"kinds": self.kinds, "n_features": self.n_features, "directions": directions}
+        state = {"kinds": self.kinds, "n_features": self.n_features, "directions": directions}
+        return state if self.categories is None else {**state, "categories": self.categories._get_state()}
 
     @classmethod
     def _from_state(cls, fields: Any) -> Self:
         """Return the coordinates of a model file."""
         kinds = fields.strings("kinds", len(KINDS))
-        n_features = fields.integer("n_features", 1, MAX_FEATURES)
+        categories = Categories._from_state(fields.part("categories")) if fields.has("categories") else None
+        n_features = fields.integer("n_features", 0 if categories is not None else 1, MAX_FEATURES)
         directions = np.empty((0, n_features))
         if fields.has("directions"):
             directions = fields.moderate("directions", (None, n_features))
@@ -194,7 +203,17 @@ class CoordinateSet:
             raise fields.fail(
                 "kinds", f"must be distinct strings of {', '.join(KINDS)}, with the last if and only if there are directions"
             )
-        return cls(tuple(kinds), n_features, directions)
+        return cls(tuple(kinds), n_features, directions, categories)
+
+    @property
+    def n_categories(self) -> int:
+        """Number of categories."""
+        return 0 if self.categories is None else len(self.categories)
+
+    @property
+    def n_all_features(self) -> int:
+        """Number of features and categories."""
+        return self.n_features + self.n_categories
 
     @property
     def n_columns(self) -> int:
@@ -221,6 +240,9 @@ class CoordinateSet:
             else:
                 of_directions = range(self.n_features, self.n_columns)
                 found += [_Block(FEATURE_KINDS[name], FEATURE_KINDS[name].code, of_directions) for name in OBLIQUE_KINDS]
+        if self.n_categories:
+            end = pairwise + N_COORDINATES * self.n_categories
+            found.append(_Block(Kind(kernels.PAIRWISE, 1.0, ""), kernels.PAIRWISE, range(pairwise, end)))
         return found
 
     @cached_property
@@ -273,16 +295,20 @@ class CoordinateSet:
 
         Returns
         -------
-        ndarray of shape (n_features,)
-            Share of each feature. The share of an oblique coordinate is divided in proportion to ``|w|``, that of a pairwise
-            coordinate equally.
+        ndarray of shape (n_all_features,)
+            Share of each feature, and then of each category. The share of an oblique coordinate is divided in proportion to
+            ``|w|``, that of a pairwise coordinate equally.
         """
         of_one = ~self.is_pairwise
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
-        found = by_column[: self.n_features] + shares[self.is_pairwise].sum() / self.n_features
+        of_categories = shares[len(shares) - N_COORDINATES * self.n_categories :]
+        of_all = shares[self.is_pairwise].sum() - of_categories.sum() if self.n_categories else shares[self.is_pairwise].sum()
+        found = by_column[: self.n_features] + of_all / max(self.n_features, 1)
         if len(self.directions):
             sizes = np.abs(self.directions)
             found = found + by_column[self.n_features :] @ (sizes / sizes.sum(axis=1, keepdims=True))
+        if self.n_categories:
+            found = np.concatenate([found, of_categories.reshape(N_COORDINATES, -1).sum(axis=0)])
         return np.asarray(found, dtype=np.float64)
 
     def numbers(self, kind: str) -> NDArray[np.int64]:
@@ -335,28 +361,35 @@ class CoordinateSet:
         list of str
             Names of the coordinates.
         """
-        features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
-        columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
+        features = [f"x{j}" for j in range(self.n_all_features)] if feature_names is None else list(feature_names)
+        columns = [*features[: self.n_features], *(f"w{k}·x" for k in range(len(self.directions)))]
         pairwise = [""] * len(PAIRWISE_KINDS)  # their labels do not name a column
         return [
             block.kind.label.format((pairwise if block.code == kernels.PAIRWISE else columns)[column])
-            for block in self._blocks
+            for block in (self._blocks[:-1] if self.n_categories else self._blocks)
             for column in block.columns
-        ]
+        ] + category_names(features[self.n_features :])
 
-    def extend(self, samples: NDArray[Any]) -> NDArray[Any]:
+    def extend(self, samples: NDArray[Any], *, training: bool = False) -> NDArray[Any]:
         """Return samples with their products with the directions as additional columns.
 
         Parameters
         ----------
-        samples : ndarray of shape (n_samples, n_features)
+        samples : ndarray of shape (n_samples, n_all_features)
             Samples.
+        training : bool, default=False
+            Whether these are the samples that categories were fitted on: their folds are then the last column.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns)
-            The samples themselves if there are no directions.
+            The samples themselves if there are no directions; codes of categories, and folds, come last.
         """
+        if self.categories is not None:
+            numbers, codes = np.hsplit(samples, [self.n_features])
+            if len(self.directions):
+                numbers = with_products(numbers, np.ascontiguousarray(numbers), self.directions)
+            return np.hstack([numbers, self.categories.columns(codes, training=training)])
         if not len(self.directions):
             return samples
         return cast(NDArray[Any], mapped(samples, lambda rows: with_products(rows, rows, self.directions)))
@@ -374,10 +407,13 @@ class CoordinateSet:
         SamplePairs
             The pairs themselves if nothing is missing.
         """
-        if pairs.pairwise.shape[1] == len(self.pairwise_kinds):
+        n_pairwise = len(self.pairwise_kinds) + N_COORDINATES * self.n_categories
+        if pairs.pairwise.shape[1] == n_pairwise:
             return pairs
-        pairwise = np.empty((pairs.n_pairs, len(self.pairwise_kinds)))
+        pairwise = np.empty((pairs.n_pairs, n_pairwise))
         kernels.fill_pairwise(*pairs[:4], self.n_features, self.pairwise_kinds, pairwise)
+        if self.categories is not None:
+            self.categories.fill(pairs, self.n_columns, len(self.pairwise_kinds), pairwise)
         return SamplePairs(*pairs[:4], pairwise)
 
     def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:

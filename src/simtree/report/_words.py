@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
+from simtree._kernels.categories import N_COORDINATES
 from simtree.evaluation._report import ThresholdRates, scale_of
+from simtree.pairs._category_names import CategoryName
 from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
 from simtree.trees._export import describe_region, inside_paths, merged_tests
 from simtree.trees._regions import AxisRegion, Region
@@ -113,10 +115,13 @@ def beginnings(pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
     columns = [*features, *(f"combination {k} of features" for k in range(len(pair_map.directions)))]
     kinds = {kind.code: name for name, kind in FEATURE_KINDS.items()}
     pairwise = [name for name in pair_map.kinds if name in PAIRWISE_KINDS]
-    return [
+    n_plain = len(pair_map) - N_COORDINATES * pair_map.n_categories
+    coordinates = zip(pair_map.kind_codes[:n_plain], pair_map.columns[:n_plain], pair_map.is_pairwise[:n_plain], strict=True)
+    named = [
         BEGINNINGS[pairwise[column]] if alone else BEGINNINGS[kinds[int(code)]].format(columns[column])
-        for code, column, alone in zip(pair_map.kind_codes, pair_map.columns, pair_map.is_pairwise, strict=True)
+        for code, column, alone in coordinates
     ]
+    return [*named, *pair_map.names(features)[n_plain:]]
 
 
 def rule_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
@@ -174,6 +179,8 @@ def opposite_in_words(region: Region, pair_map: CoordinateSet, features: Sequenc
 
 
 def _condition(begin: str, low: float | None, high: float | None) -> str:
+    if isinstance(begin, CategoryName):
+        return begin.condition(low, high, 3)
     if low is None:
         return f"{begin} at most {high:.4g}"
     return f"{begin} more than {low:.4g}" if high is None else f"{begin} more than {low:.4g} and at most {high:.4g}"

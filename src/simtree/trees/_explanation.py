@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class Explanation:
     feature_names : tuple of str
         Names of the features.
     x, x2 : ndarrays of shape (n_features,)
-        The two samples of the pair.
+        The two samples of the pair: numbers, and words for categories.
     contributions : ndarray of shape (n_features,)
         Contribution of each feature; negative if it lowers the score.
     base : float
@@ -50,8 +51,8 @@ class Explanation:
     """
 
     feature_names: tuple[str, ...]
-    x: NDArray[np.float64]
-    x2: NDArray[np.float64]
+    x: NDArray[Any]
+    x2: NDArray[Any]
     contributions: NDArray[np.float64]
     base: float
     score: float
@@ -74,9 +75,14 @@ class Explanation:
             "  ".join(["feature".ljust(width), "x".rjust(8), "x'".rjust(8), "contribution"]),
         ]
         for j in self.order():
-            numbers = f"{self.x[j]:8.4g}  {self.x2[j]:8.4g}  {self.contributions[j]:+12.3f}"
+            numbers = f"{_cell(self.x[j])}  {_cell(self.x2[j])}  {self.contributions[j]:+12.3f}"
             lines.append(f"{self.feature_names[j]:{width}}  {numbers}")
         return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    """Return a number, or the word of a category, in eight characters."""
+    return f"{value[:8]:>8}" if isinstance(value, str) else f"{value:8.4g}"
 
 
 def explain(
@@ -88,8 +94,9 @@ def explain(
     """Return the explanation of the score of one pair, where the score is the mean over trees of terminal cell values."""
     pair_map = trees[0].pair_map
     pair = pair_map.complete(pair)
-    x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
-    contributions = np.zeros(pair_map.n_features)
+    used = [*range(pair_map.n_features), *range(pair_map.n_columns, pair_map.n_columns + pair_map.n_categories)]
+    x, x2 = (row[used].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
+    contributions = np.zeros(pair_map.n_all_features)
     base = score = 0.0
     for tree, of_cells in zip(trees, values, strict=True):
         added, end = _follow(tree, of_cells, pair)
@@ -97,7 +104,7 @@ def explain(
         base += of_cells[0]
         score += of_cells[end]
     n = len(trees)
-    features = tuple(f"x{j}" for j in range(pair_map.n_features)) if names is None else tuple(map(str, names))
+    features = tuple(f"x{j}" for j in range(pair_map.n_all_features)) if names is None else tuple(map(str, names))
     return Explanation(features, x, x2, contributions / n, float(base / n), float(score / n))
 
 
@@ -105,7 +112,7 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> t
     """Return the contribution of each feature along the path of one pair, and the terminal cell of that pair."""
     pair_map = tree.pair_map
     plain = pair_map.plain_values(pair)[:, 0]
-    added = np.zeros(pair_map.n_features)
+    added = np.zeros(pair_map.n_all_features)
     cell = 0
     while tree.cells.inside[cell] >= 0:
         region = tree.region(cell)

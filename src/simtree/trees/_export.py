@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simtree.pairs._category_names import CategoryName
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
 
@@ -135,6 +136,9 @@ def _conditions(path: list[tuple[int, float, bool]], names: Sequence[str], digit
     conditions = []
     for coordinate, low, high in merged_tests(path):
         name = names[coordinate]
+        if isinstance(name, CategoryName):
+            conditions.append(name.condition(low, high, digits))
+            continue
         if low is not None and high is not None:
             conditions.append(f"{_number(low, digits)} < {name} <= {_number(high, digits)}")
         elif high is not None:
