@@ -187,8 +187,7 @@ def _key(value: Any) -> Value:
 
 
 def is_numeric(dtype: Any) -> bool:
-    return (
-        getattr(dtype, "kind", "O") in "biuf"
-        if hasattr(dtype, "kind")
-        else str(dtype).startswith(("Int", "UInt", "Float", "Bool"))
-    )
+    """Return whether a type, of pandas or polars, is one of numbers or booleans."""
+    if hasattr(dtype, "kind"):
+        return bool(dtype.kind in "biuf")
+    return str(dtype).startswith(("Int", "UInt", "Float", "Bool"))
