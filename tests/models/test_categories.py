@@ -229,6 +229,12 @@ def test_models_of_numbers_refuse_words():
         SimilarityTree(categorical_features=None).fit(table, y)
 
 
+def test_a_column_that_names_identities_is_warned_of():
+    table, y = people()
+    with pytest.warns(UserWarning, match="column 'session', each of whose values only one identity has; leave it out"):
+        clone(MODELS["tree"]).fit(table.assign(session=[f"{who}-{k % 2}" for k, who in enumerate(y)]), y)
+
+
 def test_columns_that_changed_are_named(fitted):
     table, _ = people()
     with pytest.raises(ValueError, match="'height' of text, such as 'tall', but the model was fitted on numbers"):

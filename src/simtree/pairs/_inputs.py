@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from simtree._utils.matrices import check_matrix, check_rows, check_unmasked, refuse_missing
 from simtree._utils.validation import check_pair_labels, count
 from simtree.pairs._categories import same_identities
+from simtree.pairs._cells import CATEGORY
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import Index, IndexPairs, PairSource
 from simtree.pairs._store import SampleStore
@@ -150,6 +152,14 @@ def check_training(
     columns = getattr(estimator, "columns_", None)
     if reset and columns is not None:
         estimator.columns_ = columns.without_private(samples, same_identities(source, len(samples)))
+        for column in estimator.columns_.columns:
+            if column.kind == CATEGORY and column.n_distinct > 1 and not column.values:
+                warnings.warn(
+                    f"X has the column {column.name!r}, each of whose values only one identity has; leave it out if it names "
+                    "an identity, a session or a file, which new samples would not share.",
+                    UserWarning,
+                    stacklevel=4,
+                )
     return samples, source
 
 
