@@ -123,6 +123,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it is that of ``best_estimator_``; choose it on
         held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read, see `SimilarityTree`; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -122,6 +122,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on out-of-bag pairs, or on
         a subsample of the training pairs if ``oob_score=False``; choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read, see `SimilarityTree`; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
