@@ -30,6 +30,8 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 # A preprocessor, an array of samples or a function of the user, is not part of a model; the members of an ensemble and the
 # estimator inside another are written with their fitted state.
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
+# Parameters that models of this version of files did not have at first: written only if they have another value.
+ADDED = {"categorical_features": "from_dtype"}
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10
@@ -118,6 +120,9 @@ def refusal(what: str) -> str:
 def parameters_state(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as data; a random generator becomes None, and many parallel jobs become -1."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
+    for name, default in ADDED.items():
+        if isinstance(parameters.get(name), str) and parameters[name] == default:
+            del parameters[name]
     external = _EXTERNAL.get(type(estimator).__name__)
     for name in () if external is None else external.defaults:
         if parameters.pop(name) is not inspect.signature(type(estimator)).parameters[name].default:

@@ -216,6 +216,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             self.threshold_ = self.best_estimator_.threshold_
             self._warn_of_rate(comparison)
             self._warn_of_open_set(data, chooser, comparison, members)
+            del self._contents  # not part of what is fitted
         return self
 
     def _expected_seconds(self, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None) -> float:
