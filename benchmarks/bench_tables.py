@@ -8,7 +8,7 @@ A tenth or three tenths of the cells are deleted, from training and test samples
 value is from the median of its column; or in blocks of neighbouring features of a sample. All models see the same pairs, half
 of them same pairs, with the features |x - x'| and x + x'. The peers get NaN for a feature that a sample lacks, and the number
 of samples of the pair that lack it (0, 1, 2) as a further feature. All models grow 150 trees of 63 leaves. The results of
-several runs are collected in one file, docs/results/tables.json by default, from which ``--page`` writes docs/tables.md.
+several runs are collected in one file, docs/results/tables.json by default; ``--page`` makes docs/missing_measured.md of it.
 
 ``--costs`` compares the CPU time and the peak memory of fits: of complete samples with those of another version of simtree,
 whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones.
@@ -306,7 +306,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=150, help="number of trees (150)")
     parser.add_argument("--costs", action="store_true", help="measure CPU time and memory of fits instead")
     parser.add_argument("--before", type=Path, help="folder with the sources of another version of simtree, for --costs")
-    parser.add_argument("--page", action="store_true", help="write docs/tables.md from the results")
+    parser.add_argument("--page", action="store_true", help="write docs/missing_measured.md from the results")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "tables.json", help="file of the results")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
     options = parser.parse_args()
@@ -320,7 +320,7 @@ def main() -> None:
         write_atomically(options.out, json.dumps(report, indent=1) + "\n")
 
     if options.page:
-        write_page(report, options.docs / "tables.md")
+        write_page(report, options.docs / "missing_measured.md")
         return
     if options.costs:
         keep("costs", found=costs(options.before, 2_000 if options.quick else 100_000, 1 if options.quick else 5))

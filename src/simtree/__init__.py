@@ -27,13 +27,16 @@ from simtree.models import (
 )
 from simtree.representation import (
     BoostingPosterior,
+    ColumnRepresentation,
     ForestPosterior,
+    Imputer,
     KernelDiscriminant,
     LandmarkFeatures,
     LogisticPosterior,
     MarginalQuantiles,
     MeanPosterior,
     NetworkPosterior,
+    RarityEncoder,
     WithinClassWhitening,
 )
 from simtree.splitters import (
@@ -58,6 +61,7 @@ __all__ = [
     "ClassifierSplitter",
     "Clusters",
     "CohortNormalization",
+    "ColumnRepresentation",
     "CrossSplitter",
     "CutSplitter",
     "DistanceSimilarity",
@@ -66,6 +70,7 @@ __all__ = [
     "Gallery",
     "GaussianSimilarity",
     "GaussianSplitter",
+    "Imputer",
     "KernelDiscriminant",
     "LandmarkFeatures",
     "LinearSplitter",
@@ -76,6 +81,7 @@ __all__ = [
     "NetworkPosterior",
     "ObliqueCartSplitter",
     "PosteriorSimilarity",
+    "RarityEncoder",
     "SimilarityBoosting",
     "SimilarityForest",
     "SimilarityTree",

@@ -38,7 +38,7 @@ def test_quick_run_and_page(tmp_path):
     assert len(cases) == len(bench.WAYS) * len(bench.SHARES)
     assert all({"simtree", "LightGBM", "simtree, medians"} <= set(found) for (found,) in cases.values())
     assert all(0.5 < found["simtree"][0] <= 1.0 for (found,) in cases.values())
-    page = tmp_path / "tables.md"
+    page = tmp_path / "missing_measured.md"
     page.write_text(f"# Tables\n\n{bench.BEGIN}\nold\n{bench.END}\n\nEnd.\n")
     finished = programs.call(bench.main, "--page", "--out", str(out), "--docs", str(tmp_path), folder=tmp_path)
     assert finished.returncode == 0, finished.stderr

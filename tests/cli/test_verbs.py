@@ -206,13 +206,7 @@ def test_row_numbers_without_a_name_are_left_out_and_that_is_said(folder, tmp_pa
     [
         ({}, ["--label", "preson"], "train.csv has no column 'preson', which --label names; did you mean 'person' or 'press'?"),
         ({}, [*LABEL, "--never-pair", "siting"], "no column 'siting', which --never-pair names; did you mean 'sitting'?"),
-        (
-            {},
-            LABEL,
-            "column 'sitting', row 0 (line 2) is 'p0-0', and the column has no numbers; leave it out with --drop",
-        ),
         ({"hold": {3: "0,5"}}, FIT, "train.csv: column 'hold', row 3 (line 5) is '0,5', with a decimal comma; write 0.5"),
-        ({"tilt": {7: None}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is empty"),
         ({"tilt": {7: np.inf}}, FIT, "train.csv: column 'tilt', row 7 (line 9) is infinite"),
         ({"person": {5: None}}, FIT, "train.csv: column 'person', row 5 (line 7) is empty"),
         ({"person": "ann"}, FIT, "column 'person' has the single value 'ann'; different pairs need at least two"),

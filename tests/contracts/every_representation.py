@@ -16,11 +16,18 @@ from simtree import (
     NetworkPosterior,
     WithinClassWhitening,
 )
+from simtree.representation import ColumnRepresentation, Imputer, RarityEncoder
 
 UNLABELLED = {
     "quantiles": MarginalQuantiles(),
     "quantiles-few": MarginalQuantiles(n_quantiles=7, output="normal"),
     "landmarks": LandmarkFeatures(n_landmarks=8, random_state=0),
+    "imputer": Imputer(),
+    "imputer-frequent": Imputer(strategy="most_frequent", indicator=True),
+    "rarity": RarityEncoder(),
+    "columns": ColumnRepresentation(
+        [("first", make_pipeline(Imputer(), StandardScaler()), [0]), ("none", "drop", [])], remainder="passthrough"
+    ),
 }
 LABELLED = {
     "posterior": ForestPosterior(n_estimators=30, random_state=0),

@@ -23,6 +23,7 @@ from simtree import (
 )
 from simtree.metrics import roc_curve
 from simtree.pairs._sampling import PairSampler
+from simtree.representation import RarityEncoder
 from simtree.representation import _base as base
 
 CROSS_FITTED = "fit_transform is cross-fitted, so it is not fit followed by transform; passed by the class below"
@@ -207,9 +208,11 @@ def test_names_and_data_frames(representation, blobs):
 
 def test_pipeline_before_a_similarity(representation, blobs):
     X, y = blobs
+    frequencies = isinstance(representation, RarityEncoder)  # of few values, which tell some of the classes apart
+    X = np.round(X) if frequencies else X
     forest = SimilarityForest(n_estimators=3, max_depth=4, n_pairs=1000, random_state=0)
     model = make_pipeline(representation, forest).fit(X[::2], y[::2])
-    assert model.score(X[1::2], y[1::2]) > 0.8
+    assert model.score(X[1::2], y[1::2]) > (0.6 if frequencies else 0.8)
 
 
 # Bad input -------------------------------------------------------------------------------------------

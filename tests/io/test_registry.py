@@ -91,7 +91,8 @@ def test_parameters_for_people_are_words_and_numbers():
 def test_only_classes_of_simtree_can_be_named():
     kinds = (MODEL, SPLITTER, REPRESENTATION, REGION)
     known = [get_class(kind, name) for kind in kinds for name in known_names(kind)]
-    assert all(cls.__module__.startswith(("simtree.", "sklearn.preprocessing.", "sklearn.decomposition.")) for cls in known)
+    modules = ("simtree.", "sklearn.preprocessing.", "sklearn.decomposition.", "sklearn.impute.")
+    assert all(cls.__module__.startswith(modules) for cls in known)
     document = {"class": "Pipeline", "steps": [{"name": "a", "step": {"class": "FunctionTransformer", "parameters": {}}}]}
     with pytest.raises(ModelFileError, match=r"steps\[0\].step.class must be one of 'BoostingPosterior'"):
         read(document)

@@ -75,7 +75,7 @@ UNUSABLE = {
 def test_unusable_samples_are_named(case):
     samples, message = UNUSABLE[case]
     fits = [
-        SimilarityTree(max_depth=2, splitter="linear"),
+        SimilarityTree(max_depth=2, splitter="linear", categorical_features=None),
         MarginalQuantiles(),
         LandmarkFeatures(n_landmarks=2),
         KernelDiscriminant(n_landmarks=2),

@@ -22,6 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "for growing and scoring trees": (
         "binning",
         "cart",
+        "categories",
         "coordinates",
         "missing",
         "missing_search",

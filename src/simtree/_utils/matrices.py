@@ -83,6 +83,24 @@ def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | Non
         _raise_named(name, rows, error, options, stacked, remedy)
 
 
+def refuse_missing(estimator: Any, matrix: NDArray[Any], names: Sequence[str]) -> None:
+    """Raise if a value is missing, with the name of its column and what helps.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What needs complete numbers.
+    matrix : ndarray of shape (n_samples, n_features)
+        Numbers.
+    names : sequence of str
+        Names of the columns.
+    """
+    rows, columns = np.nonzero(np.isnan(matrix))
+    if len(rows):
+        where = f"in column {names[columns[0]]!r}, first in row {rows[0]}"
+        raise ValueError(f"X contains NaN {where}; {_imputing(estimator)}, or leave the row out.")
+
+
 def check_unmasked(name: str, values: Any) -> None:
     """Raise if any entry of a masked array is masked: the mask would be lost.
 

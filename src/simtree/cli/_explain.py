@@ -75,7 +75,7 @@ def explain(
             what = _unexplained(getattr(learned, "best_estimator_", learned))
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
-        samples = np.asarray(samples_of(learned, found, [] if key is None else [key]))
+        samples = np.asarray(samples_of(learned, found, [] if key is None else [key]))  # objects, if there are words
         x, x2 = (samples[found.row(text, key)] for text in (first, second))
         explanation = learned.explain_pair(x, x2)
         if list(explanation.feature_names) == list(getattr(learned, "feature_names_in_", [])):

@@ -6,6 +6,7 @@ import enum
 import time
 import warnings
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._dask import Dask, opened_cluster, read_for
 from simtree.cli._models import labelled_pairs
-from simtree.cli._tables import UNNAMED, Table, choose_features, some_names
+from simtree.cli._tables import UNNAMED, Table, choose_features, named_columns, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
 from simtree.models._description import describe_choice
@@ -43,7 +44,9 @@ from simtree.models._presets import (
     forest_preset,
     tree_preset,
 )
+from simtree.models._table_members import Contents, described, for_table
 from simtree.pairs._sampling import PairSampler
+from simtree.pairs._table import FROM_DTYPE, TableColumns
 
 
 class Kind(enum.StrEnum):
@@ -82,6 +85,20 @@ def fit(
         ),
     ] = None,
     drop: Annotated[list[str] | None, typer.Option("--drop", metavar="COLS", help="Columns that are not features.")] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--categories",
+            metavar="COLS",
+            help="Columns of categories although they hold numbers, such as postcodes, or text that differs in most rows.",
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing", metavar="TOKENS", help="Words for a missing value besides empty cells and NA, such as '?,-'."
+        ),
+    ] = None,
     model: Annotated[
         Kind,
         typer.Option(
@@ -146,22 +163,30 @@ def fit(
         head = found if folder is None else folder.head
         names = choose_features(head, features or [], drop or [], others)
         _tell_unnamed(head, names)
-        X = found.numbers(names, can_drop=True) if folder is None else folder.features(names)
+        chosen = named_columns(head, categories or [], "--categories")
+        tokens = [token for entry in missing or [] for token in entry.split(",") if token]
+        options: dict[str, Any] = {"categories": chosen, "tokens": tokens, "can_drop": True}
+        X = found.features(names, **options) if folder is None else folder.features(names)
         settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
         settings |= {key: value for key, value in (("splitter", splitter and splitter.value), ("max_depth", depth)) if value}
         learner = _learner(model, pairs, trees or N_TREES, open_set, settings)
+        kinds = None if folder is not None else _prepare_for_table(learner, X, chosen, tokens)
         n_identities = len(np.unique(pairs.labels))
         counts = f"{count(len(y), 'row')} with {count(n_identities, 'value')}"
         what = f"{counts} of {label}, {count(len(names), 'feature')}"
         if model is Kind.auto and client is None:
             say("Estimating the time: each candidate is tried on a few pairs ...")
-        expected = expected_seconds(learner, X, y, apart) if client is None else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # fit says it again
+            expected = expected_seconds(learner, X, y, apart) if client is None else None
         say(f"Learning {NAMES[model]} from {what}{'.' if expected is None else f': about {_duration(expected)}.'}")
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", UserWarning)
             _fit(client, learner, X, y, apart)
         seconds = time.perf_counter() - start
+        if tokens and learner.columns_ is not None:
+            learner.columns_ = replace(learner.columns_, tokens=tuple(tokens))
         for warning in told:
             say(f"Warning: {_in_options(str(warning.message))}")
         learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
@@ -175,6 +200,7 @@ def fit(
         "n_identities": n_identities,
         "never_pair": never_pair,
         "features": names,
+        "columns": described(kinds),
         "n_pairs": pairs.n_pairs,
         "seed": seed,
         **describe_choice(learner),
@@ -189,6 +215,26 @@ def fit(
         "bytes": out.stat().st_size,
     }
     show_json(result) if as_json else show(*_lines(result, what))
+
+
+def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str]) -> TableColumns | None:
+    """Let what is fitted take the holes and categories of a table; return its columns, None if they are complete numbers."""
+    plain = all(dtype.kind in "biuf" for dtype in X.dtypes) and not X.isna().to_numpy().any()
+    if plain and not chosen and not tokens:
+        return None
+    if chosen or tokens:
+        learner.set_params(categorical_features=chosen)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fit says it again
+        columns = TableColumns.of(X, chosen)
+    say("Columns: " + "; ".join(f"{column.name}: {column}" for column in columns.columns) + ".")
+    if not isinstance(learner, AutoSimilarity):
+        matrix = columns.read(X)
+        for_table(learner, Contents.of(matrix, len(columns.categories)))
+        learner.set_params(categorical_features=chosen or ([] if tokens else FROM_DTYPE))
+        if np.isnan(matrix).any() and learner.representation is not None:
+            say("Missing numbers are filled in by the median, with a column that tells where.")
+    return columns
 
 
 def _fit(client: Any, learner: Any, X: Any, y: Any, apart: Any) -> None:
@@ -219,7 +265,7 @@ def _in_options(message: str) -> str:
     """Return a warning with the options of the command in place of parameters."""
     for parameter, option in (("open_set=True", "--open-set"), ("open_set=False", "--closed-set")):
         message = message.replace(f"set {parameter}", f"give {option}").replace(f"or {parameter}", f"or {option}")
-    return message
+    return message.replace("unless categorical_features names it", "unless --categories names it")
 
 
 def _duration(seconds: float) -> str:
@@ -230,6 +276,8 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
     rows = table(f"{result['model']}: {result['class']}", "property", "value")
     rows.add_row("learned from", what)
     rows.add_row("features", some_names(result["features"]))
+    for column in result["columns"]:
+        rows.add_row(f"column {column['name']}", column["words"])
     if result["never_pair"]:
         rows.add_row("never paired", f"rows with the same {result['never_pair']}")
     if result["chosen"]:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.cli._tables import Table, check_there, choose_features
 from simtree.models._load import load
+from simtree.pairs._cells import CATEGORY
 from simtree.pairs._sampling import PairSampler
+from simtree.pairs._table import LEFT_OUT
 
 
 def load_model(path: Path) -> Any:
@@ -55,6 +57,14 @@ def parallel_jobs(model: Any, n_jobs: int) -> Iterator[None]:
 def samples_of(model: Any, found: Table, others: list[str]) -> Any:
     """Return the columns that a model needs, by name; by position if it was fitted without names."""
     names = getattr(model, "feature_names_in_", None)
+    table = getattr(model, "columns_", None)
+    if table is not None:
+        used = [column for column in table.columns if column.kind != LEFT_OUT]
+        wanted = [found.check_column(column.name, "the model") for column in used]
+        categories = [column.name for column in used if column.kind == CATEGORY]
+        return found.features(wanted, categories=categories, tokens=table.tokens)
+    if names is not None and model._takes_missing():
+        return found.features([found.check_column(str(name), "the model") for name in names])
     if names is not None:
         return found.numbers([found.check_column(str(name), "the model") for name in names])
     columns = choose_features(found, [], [], others)

@@ -19,6 +19,8 @@ from simtree.cli._models import load_model, parallel_jobs
 from simtree.cli._tables import Table, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
+from simtree.pairs._cells import CATEGORY
+from simtree.pairs._table import LEFT_OUT
 
 # Blocks of pairs: their rows; the identity and the sample of each side, if asked for; their scores.
 Scored = Iterator[tuple[pd.DataFrame, NDArray[Any] | None, NDArray[np.float64]]]
@@ -130,8 +132,22 @@ def _scored(learned: Any, pairs: Path) -> Scored:
     if names is None:
         raise ValueError("the model was fitted without feature names, which PAIRS would refer to; give DATA and row numbers.")
     for part in stream_table(pairs):
-        sides = [part.numbers([part.check_column(f"{name}{side}", "the model") for name in names]).to_numpy() for side in SIDES]
-        yield part.frame, None, learned.pair_score(np.stack(sides, axis=1))
+        both = np.stack([_side(learned, part, [str(name) for name in names], side) for side in SIDES], axis=1)
+        yield part.frame, None, learned.pair_score(both)
+
+
+def _side(learned: Any, part: Table, names: list[str], side: str) -> NDArray[Any]:
+    """Return the features of one sample of each pair."""
+    table = getattr(learned, "columns_", None)
+    wanted = [f"{name}{side}" for name in names]
+    if table is None:
+        return np.asarray(part.numbers([part.check_column(name, "the model") for name in wanted]))
+    used = [column for column in table.columns if column.kind != LEFT_OUT]
+    for column in used:
+        part.check_column(f"{column.name}{side}", "the model")
+    words = [f"{column.name}{side}" for column in used if column.kind == CATEGORY]
+    read = part.features([f"{column.name}{side}" for column in used], categories=words, tokens=table.tokens)
+    return np.asarray(read.reindex(columns=wanted), dtype=object)
 
 
 def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:

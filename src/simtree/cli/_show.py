@@ -55,6 +55,8 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     if described["oob_auc"] is not None:
         rows.add_row("out-of-bag AUC", f"{described['oob_auc']:.4f}")
     rows.add_row("features", _shortened(described["features"], described["n_features"]))
+    for column in described["columns"]:
+        rows.add_row(f"column {column['name']}", column["words"])
     for name, value in described["parameters"].items():
         rows.add_row(name, value)
     for sentence in described["cohorts"]:

@@ -44,6 +44,8 @@ DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 ROWS = 1 << 17
 # What pandas calls a column without a name, which mostly has row numbers.
 UNNAMED = "Unnamed: "
+# A column is of numbers if at least this share of its cells are: the others are then mistakes.
+MIN_SHARE_OF_NUMBERS = 0.5
 # Larger files that have no progress of their own are announced.
 LARGE_BYTES = 50_000_000
 
@@ -116,6 +118,56 @@ class Table:
     def numbers(self, names: Sequence[str], *, can_drop: bool = False) -> pd.DataFrame:
         """Return columns as finite numbers; ``can_drop``: the user may leave out a column that is not numeric."""
         return pd.DataFrame({name: self._numbers(name, can_drop) for name in names}, index=self.frame.index)
+
+    def features(
+        self, names: Sequence[str], *, categories: Sequence[str] = (), tokens: Sequence[str] = (), can_drop: bool = False
+    ) -> pd.DataFrame:
+        """Return columns as they are: numbers, words and dates, with holes.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        categories : sequence of str
+            Columns of words, even if most of their cells are numbers.
+        tokens : sequence of str
+            Words for a missing value.
+        can_drop : bool, default=False
+            Whether the user may leave out a column with a wrong cell.
+
+        Returns
+        -------
+        DataFrame
+            Columns in which cells are of one kind.
+        """
+        known = {name: self._feature(name, name in categories, tokens, can_drop) for name in names}
+        return pd.DataFrame(known, index=self.frame.index)
+
+    def _feature(self, name: str, is_category: bool, tokens: Sequence[str], can_drop: bool) -> pd.Series:
+        """Return a column: numbers if nearly all of its cells are, so that a wrong cell is found."""
+        column = self.frame[name]
+        if column.dtype.kind in "iuf" and not is_category:
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            infinite = np.flatnonzero(np.isinf(numbers))
+            if len(infinite):
+                remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or remove the row."
+                raise ValueError(f"{self._cell(name, infinite[0])} is infinite; replace it, {remedy}")
+        if column.dtype.kind not in "OUT" and not isinstance(column.dtype, pd.StringDtype):
+            return column
+        if tokens:
+            column = column.mask(column.astype(str).isin(list(tokens)))
+        if is_category:
+            return column.where(column.isna(), column.astype(str))
+        read = pd.to_numeric(column, errors="coerce")
+        n_present = int(column.notna().sum())
+        if not n_present or int(read.notna().sum()) < MIN_SHARE_OF_NUMBERS * n_present:
+            comments = np.flatnonzero(column.astype(str).str.startswith("#"))
+            if len(comments):
+                self._refuse_comment(int(comments[0]))
+            return column
+        if int(read.notna().sum()) < n_present:
+            self._numbers(name, can_drop)  # raises with the place of the cell
+        return read
 
     def rows_of(self, column: str, wanted_by: str, samples: Table) -> NDArray[np.int64]:
         """Return a column of row numbers of another table, counted from 0."""
@@ -278,20 +330,21 @@ def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], 
     """
     names = [str(name) for name in found.frame.columns]
     if features:
-        chosen = _named(found, features, "--features")
+        chosen = named_columns(found, features, "--features")
         for name in others:
             if name in chosen:
                 raise ValueError(f"--features names {name!r}, which is not a feature; leave it out.")
     else:
         chosen = [name for name in names if name not in others and not name.startswith(UNNAMED)]
-    dropped = set(_named(found, drop, "--drop"))
+    dropped = set(named_columns(found, drop, "--drop"))
     chosen = [name for name in chosen if name not in dropped]
     if not chosen:
         raise ValueError(f"{found.name} has no feature column left; its columns are {some_names(names)}.")
     return chosen
 
 
-def _named(found: Table, given: Sequence[str], option: str) -> list[str]:
+def named_columns(found: Table, given: Sequence[str], option: str) -> list[str]:
+    """Return the columns that an option names, one by one, separated by commas or by patterns."""
     names = [str(name) for name in found.frame.columns]
     chosen: list[str] = []
     for entry in given:

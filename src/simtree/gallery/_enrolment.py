@@ -29,7 +29,7 @@ from simtree.gallery._blocks import (
     read_rows,
 )
 from simtree.gallery._inputs import Value
-from simtree.gallery._model import fingerprint, form_of
+from simtree.gallery._model import fingerprint, form_of, n_vector_features
 from simtree.gallery._search import best_identities
 from simtree.gallery._snapshot import Templates
 from simtree.gallery._state import State, write_model
@@ -178,9 +178,9 @@ def check_successor(state: State, model: Similarity) -> None:
             "the gallery was made with keep_vectors=False and has no samples that another model could prepare; make a new "
             "gallery and enrol the samples again."
         )
-    if model.n_features_in_ != state.form.n_features:
+    if n_vector_features(model) != state.form.n_features:
         raise ValueError(
-            f"the model is for samples with {count(model.n_features_in_, 'feature')}, and those of the gallery have "
+            f"the model is for samples with {count(n_vector_features(model), 'feature')}, and those of the gallery have "
             f"{state.form.n_features}; give a model for the same features."
         )
     names, others = (getattr(some, "feature_names_in_", None) for some in (state.model, model))

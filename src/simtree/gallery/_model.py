@@ -97,11 +97,18 @@ def _update(digest: Any, value: Any) -> None:
         digest.update(f"v{len(text)}:".encode() + text)
 
 
+def n_vector_features(model: Similarity) -> int:
+    """Return the number of features of a sample as it is stored: those of X, or of what a table is read into."""
+    columns = getattr(model, "columns_", None)
+    return model.n_features_in_ if columns is None else len(columns.names)
+
+
 def form_of(model: Similarity, dtype: str, keeps_vectors: bool) -> Form:
     """Return what the rows of a gallery with a model are."""
-    origin = np.zeros((1, model.n_features_in_), dtype=dtype)
+    n_features = n_vector_features(model)
+    origin = np.zeros((1, n_features), dtype=dtype)
     prepared = model._prepare(origin)
-    return Form(dtype, model.n_features_in_, prepared.dtype.name, prepared.shape[1], prepared is origin, keeps_vectors)
+    return Form(dtype, n_features, prepared.dtype.name, prepared.shape[1], prepared is origin, keeps_vectors)
 
 
 def check_rows_of(model: Similarity, form: Form, X: ArrayLike) -> NDArray[Any]:

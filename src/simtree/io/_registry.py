@@ -22,12 +22,16 @@ PIPELINE = "Pipeline"
 MAPPING = "dict"
 # A list of (name, transformer) tuples, such as the members of a mean of posteriors.
 MEMBERS = "list"
+# A list of (name, transformer, columns) tuples.
+COLUMNS = "columns"
 MODEL, SPLITTER, REPRESENTATION, REGION = "model", "splitter", "representation", "region"
 # Kinds of estimators that may be a parameter of another.
 PARAMETERS = (SPLITTER, REPRESENTATION)
 # A preprocessor, an array of samples or a function of the user, is not part of a model; the members of an ensemble and the
 # estimator inside another are written with their fitted state.
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
+# Parameters that models of this version of files did not have at first: written only if they have another value.
+ADDED = {"categorical_features": "from_dtype"}
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10
@@ -42,10 +46,14 @@ class External(NamedTuple):
     module: str
     get_state: Callable[[Any], dict[str, Any]]
     set_state: Callable[[Any, Fields], int]
+    # Parameters that are not data, which must have their defaults.
+    defaults: tuple[str, ...] = ()
 
 
 _CLASSES: dict[str, dict[str, type]] = {MODEL: {}, SPLITTER: {}, REPRESENTATION: {}, REGION: {}}
 _EXTERNAL: dict[str, External] = {}
+# How an object of another library is converted to one that can be saved, by its class.
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {}
 
 
 def register(kind: str) -> Callable[[T], T]:
@@ -61,6 +69,11 @@ def register(kind: str) -> Callable[[T], T]:
 def adapt(name: str, external: External) -> None:
     """Register a transformer of another library as a representation that model files may name."""
     _EXTERNAL[name] = external
+
+
+def convert(cls: type, conversion: Callable[[Any], Any]) -> None:
+    """Register how objects of a class of another library are converted to ones that can be saved."""
+    _CONVERSIONS[cls] = conversion
 
 
 def known_names(kind: str) -> list[str]:
@@ -107,6 +120,13 @@ def refusal(what: str) -> str:
 def parameters_state(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as data; a random generator becomes None, and many parallel jobs become -1."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
+    for name, default in ADDED.items():
+        if isinstance(parameters.get(name), str) and parameters[name] == default:
+            del parameters[name]
+    external = _EXTERNAL.get(type(estimator).__name__)
+    for name in () if external is None else external.defaults:
+        if parameters.pop(name) is not inspect.signature(type(estimator)).parameters[name].default:
+            raise TypeError(refusal(f"{type(estimator).__name__} with another {name} than the default"))
     if isinstance(parameters.get("n_jobs"), numbers.Integral) and parameters["n_jobs"] > MAX_JOBS:
         parameters["n_jobs"] = -1
     return {name: _parameter(type(estimator).__name__, name, value) for name, value in parameters.items()}
@@ -170,6 +190,7 @@ def pipeline_steps(fields: Fields) -> list[Fields]:
 
 def _parameter(owner: str, name: str, value: Any) -> Any:
     """Return a parameter as data."""
+    value = _CONVERSIONS.get(type(value), lambda same: same)(value)
     if _is_plain(value):
         return value
     if isinstance(value, np.random.RandomState):
@@ -181,6 +202,12 @@ def _parameter(owner: str, name: str, value: Any) -> Any:
     if type(value) is Pipeline or _is_named(value):
         kind, members = (PIPELINE, value.steps) if type(value) is Pipeline else (MEMBERS, value)
         return {"class": kind, "steps": [{"name": step, "step": _parameter(owner, name, part)} for step, part in members]}
+    if _is_named(value, 3):
+        parts = [
+            {"name": step, "step": _parameter(owner, name, part), "columns": _parameter(owner, name, columns)}
+            for step, part, columns in value
+        ]
+        return {"class": COLUMNS, "steps": parts}
     if not any(is_registered(value, kind) for kind in PARAMETERS):
         raise TypeError(refusal(f"{owner} with {name}={value!r}"))
     return {"class": type(value).__name__, "parameters": parameters_state(value)}
@@ -196,23 +223,28 @@ def _read_parameter(fields: Fields, name: str) -> Any:
     if not isinstance(value, dict):
         return value
     part = fields.part(name)
-    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE, MEMBERS, MAPPING])
+    name = part.string("class", [*known_names(SPLITTER), *known_names(REPRESENTATION), PIPELINE, MEMBERS, MAPPING, COLUMNS])
     if name == MAPPING:
         keys = part.strings("keys", MAX_KEYS)
         values = part.items("values", MAX_KEYS)
         if len(set(keys)) < len(keys) or len(values) != len(keys) or not _is_plain(values):
             raise part.fail("keys", "must be distinct strings, each with a string or number in values")
         return dict(zip(keys, values, strict=True))
+    if name == COLUMNS:
+        return [
+            (step.string("name"), _read_parameter(step, "step"), _read_parameter(step, "columns"))
+            for step in pipeline_steps(part)
+        ]
     if name in (PIPELINE, MEMBERS):
         members = [(step.string("name"), _read_parameter(step, "step")) for step in pipeline_steps(part)]
         return Pipeline(members) if name == PIPELINE else members
     return estimator_from_state(part, get_class(SPLITTER if name in known_names(SPLITTER) else REPRESENTATION, name))
 
 
-def _is_named(value: Any) -> bool:
-    """Return whether a value is a list of (name, something) tuples."""
-    pairs = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in value)
-    return bool(pairs and len(value) and all(isinstance(name, str) for name, _ in value))
+def _is_named(value: Any, length: int = 2) -> bool:
+    """Return whether a value is a list of tuples of this length that begin with a name."""
+    tuples = isinstance(value, list | tuple) and all(isinstance(entry, tuple) and len(entry) == length for entry in value)
+    return bool(tuples and len(value) and all(isinstance(entry[0], str) for entry in value))
 
 
 def _is_plain(value: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,11 +28,15 @@ from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
 from simtree.models._selection import Units, criterion, fit_arguments, fold_units, restricted, some_rows
 from simtree.models._stack import StackedSimilarity
+from simtree.models._table_members import Contents, for_table
 from simtree.models._timing import Budget
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._inputs import check_training
+from simtree.pairs._inputs import check_samples, check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import SampleStore
+from simtree.pairs._table import FROM_DTYPE
+from simtree.representation._columns import ColumnRepresentation, takes_missing
 from simtree.trees._explanation import Explanation
 
 # Given pairs that candidates are compared on, if there are more.
@@ -81,6 +86,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         classes. ``"auto"`` is True if there are more than 10 classes, with a warning.
     representation : transformer, optional
         Transformer applied to the samples first, see `SimilarityTree`. It is fitted inside the folds.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Columns that are categories, see `SimilarityTree`. Trees compare them; other candidates are given one column per value,
+        or the rarity of values if there are many. Missing numbers are filled in where a candidate does not take them.
     n_jobs : int or None, default=None
         Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
@@ -115,6 +123,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it is that of ``best_estimator_``; choose it on
         held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read, see `SimilarityTree`; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -140,6 +150,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         time_budget: float | None = None,
         open_set: bool | str = "auto",
         representation: Any = None,
+        categorical_features: ArrayLike | str | None = FROM_DTYPE,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -148,6 +159,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         self.time_budget = time_budget
         self.open_set = open_set
         self.representation = representation
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -185,9 +197,11 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
+            self.__dict__.pop("best_estimator_", None)  # of an earlier fit
             budget = Budget(self.time_budget)
             samples, source = check_training(self, X, y, pairs, never_pair)
             codes = None if groups is None else encode_groups(groups, len(samples))
+            self._set_contents(samples)
             data = _Data(samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
             comparison = self._compare(data, budget)
@@ -196,17 +210,19 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             self._set_results(chooser, comparison, members)
             represented = self._fit_representation(samples, source)
             given: dict[str, Any] = {"X": represented, **fit_arguments(source)}
-            if self.representation is None:  # the original X, to keep the feature names
+            if self.representation is None and self.columns_ is None:  # the original X, to keep the feature names
                 given = {"X": X, "y": y, "pairs": pairs, "never_pair": never_pair}
             self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
             self.threshold_ = self.best_estimator_.threshold_
             self._warn_of_rate(comparison)
             self._warn_of_open_set(data, chooser, comparison, members)
+            del self._contents  # not part of what is fitted
         return self
 
     def _expected_seconds(self, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None) -> float:
         """Return how many seconds `fit` will take, from small trials of the candidates."""
         samples, source = check_training(self, X, y, None, never_pair)
+        self._set_contents(samples)
         self.open_set_ = self._is_open(source)
         data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
         comparison = self._comparison(data, self._candidates(source), Budget(None), self.open_set_, self.target_fpr)
@@ -238,7 +254,47 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _candidates(self, source: PairSource) -> dict[str, presets.Candidate]:
         """Return what is tried: those for known classes only if the classes are known."""
         closed = source.labels is not None and not self.open_set_
-        return {name: entry for name, entry in presets.CANDIDATES.items() if closed or not entry[1]}
+        return {
+            name: presets.Candidate(self._for_table(make), closed_set)
+            for name, (make, closed_set) in presets.CANDIDATES.items()
+            if closed or not closed_set
+        }
+
+    def _set_contents(self, samples: NDArray[Any]) -> None:
+        """Find what candidates must take: holes and categories, unless the representation makes numbers of them."""
+        self._contents = Contents(samples.shape[1])
+        if not takes_missing(self.representation) and not isinstance(samples, SampleStore):
+            self._contents = Contents.of(samples, self._n_codes())
+
+    def _for_table(self, make: Callable[[presets.Size], Similarity]) -> Callable[[presets.Size], Similarity]:
+        """Return a maker of a candidate for the table."""
+        contents = self._contents
+        if contents.is_plain:
+            return make
+        return lambda size: for_table(make(size), contents)
+
+    def _takes_missing(self) -> bool:
+        # Candidates are made for what is found in fit; what was chosen decides afterwards.
+        if takes_missing(self.representation) or not hasattr(self, "best_estimator_"):
+            return True
+        return self.best_estimator_._takes_missing()
+
+    def _n_given(self) -> int:
+        return self._n_read()
+
+    def _numbers_and_codes(self, samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        return (samples, None) if self._n_codes() else super()._numbers_and_codes(samples)
+
+    def _own_representation(self) -> Any:
+        own, n_codes = super()._own_representation(), self._n_codes()
+        if own is None or not n_codes:
+            return own
+        n_numbers = self._n_read() - n_codes
+        parts = [
+            ("numbers", own, list(range(n_numbers))),
+            ("codes", "passthrough", list(range(n_numbers, n_numbers + n_codes))),
+        ]
+        return ColumnRepresentation(parts)
 
     def _comparison(
         self, data: _Data, candidates: dict[str, presets.Candidate], budget: Budget, open_set: bool, target: float
@@ -255,7 +311,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             units = np.unique(units[rows], return_inverse=True)[1]
         settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
         settings["compute"] = getattr(data.samples, "compute", None)
-        return Comparison(samples, source, units, self.representation, candidates, target, budget, **settings)
+        return Comparison(samples, source, units, self._own_representation(), candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
         """Return the members if there is time to fit them, otherwise the best candidate for which there is."""
@@ -393,7 +449,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         }
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        return self.best_estimator_._prepare(self._represent(samples))
+        return self.best_estimator_._read_and_prepare(self._represent(samples))
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
         return self.best_estimator_._score_pairs(pairs)
@@ -424,9 +480,20 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
-        x, x2 = self._represent(np.array([x, x2], dtype=np.float64))
-        explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
-        return explanation
+        if self.columns_ is None:
+            x, x2 = self._represent(np.array([x, x2], dtype=np.float64))
+            explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
+            return explanation
+        samples = check_samples(self, np.array([x, x2], dtype=object))
+        if self.representation_ is None:
+            options = {"feature_names": self.columns_.names, **options}
+        x, x2 = self._represent(samples)
+        found: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
+        words = [self.columns_.words(row)[-self._n_codes() :] for row in samples] if self._n_codes() else []
+        if not words:
+            return found
+        x, x2 = (np.append(row[: -self._n_codes()], own) for row, own in zip((found.x, found.x2), words, strict=True))
+        return replace(found, x=x, x2=x2)
 
 
 def _stack_name(n_members: int) -> str:

@@ -60,6 +60,11 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return whether samples may lack values (NaN)."""
         return False
 
+    def _read_and_prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return samples that another model has checked, prepared; columns of categories are read first."""
+        columns = getattr(self, "columns_", None)
+        return self._prepare(samples if columns is None else columns.read(samples))
+
     def _test_cost(self) -> float:
         """Return the time that `_score_pairs` takes for one test of one pair, relative to that of a forest."""
         return 1.0
@@ -323,12 +328,18 @@ class PairDistance:
 
     def __call__(self, u: ArrayLike, v: ArrayLike) -> float:
         """Return the distance of the samples u and v."""
-        samples = np.array([u, v], dtype=np.float64)
-        n_features = self._model.n_features_in_
-        unusable = np.isinf(samples) if self._model._takes_missing() else ~np.isfinite(samples)
-        if samples.shape != (2, n_features) or unusable.any():
-            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} finite numbers each.")
+        if getattr(self._model, "columns_", None) is not None:
+            samples = check_samples(self._model, np.array([u, v], dtype=object))
+        else:
+            samples = self._checked(u, v)
         row = np.zeros(1, dtype=np.int32)
         samples = self._model._prepare(samples)
         score = self._model._score_pairs(SamplePairs(samples, samples, row, row + np.int32(1)))
         return float(self._model._max_score() - score[0])
+
+    def _checked(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.float64]:
+        samples = np.array([u, v], dtype=np.float64)
+        n_features = self._model.n_features_in_
+        if samples.shape != (2, n_features) or not np.isfinite(samples).all():
+            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} finite numbers each.")
+        return samples

@@ -35,7 +35,7 @@ from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
-from simtree.representation._applied import fit_representation, represent
+from simtree.pairs._table import FROM_DTYPE
 from simtree.trees import _export as rules
 from simtree.trees._code_walk import CodedTrees, can_code
 from simtree.trees._rank_tree import MAX_DEPTH, MAX_TREES, RankTree
@@ -77,7 +77,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         Direction in which the score may change with a coordinate: 1 if it must not decrease, -1 if it must not increase, 0 for
         any. A dict from kinds of coordinates to directions, such as ``{"abs_diff": -1}`` (more different is never more
         similar), or one entry per coordinate. For ``oblique`` coordinates it applies to ``|w·(x - x')|``.
-    representation, coordinates, directions, n_directions : see `SimilarityTree`
+    representation, categorical_features, coordinates, directions, n_directions : see `SimilarityTree`
         Representation of the samples, and coordinates of their pairs; by default ``["abs_diff", "sum"]``.
     n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
         How pairs are sampled; ``n_pairs`` is the number of pairs at a time.
@@ -133,6 +133,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the held-out pairs, or on
         a subsample of the training pairs without early stopping; choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read, see `SimilarityTree`; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -181,6 +183,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         subsample: float = 1.0,
         monotonic_cst: Mapping[str, int] | Sequence[int] | None = None,
         representation: Any = None,
+        categorical_features: ArrayLike | str | None = FROM_DTYPE,
         coordinates: Sequence[str] | None = None,
         directions: str | Sequence[str] = RANDOM,
         n_directions: int | None = None,
@@ -211,6 +214,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.subsample = subsample
         self.monotonic_cst = monotonic_cst
         self.representation = representation
+        self.categorical_features = categorical_features
         self.coordinates = coordinates
         self.directions = directions
         self.n_directions = n_directions
@@ -321,7 +325,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if held_out is None or self.refit:
             represented = self._fit_representation(samples, source)
             params = self._boosting_params(represented, source, earlier[0][0].pair_map.directions if earlier else None)
-            prepared = params.pair_map.extend(represented)
+            prepared = params.pair_map.extend(represented, training=True)
             grown = []
             with Booster(params, prepared, source, self._entropy, weights=weights, n_jobs=self.n_jobs) as booster:
                 for tree in booster.rounds(n_rounds, earlier):
@@ -340,8 +344,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     ) -> Generator[None, None, tuple[list[BoostedTree], NDArray[Any]]]:
         """Boost without the held-out part until its results are no longer improved; return the trees up to the best round."""
         represented = self._represent_known(samples, held_out)
-        params = self._boosting_params(represented, held_out.seen, None)
-        prepared = params.pair_map.extend(represented)
+        params = self._boosting_params(represented, held_out.seen, None, held_out.known)
+        prepared = params.pair_map.extend(represented, training=True)
         grown: list[BoostedTree] = []
         curve = ValidationCurve(self.n_iter_no_change)
         chosen = held_out.sample(np.random.default_rng(np.random.SeedSequence([*self._entropy, 1])), self.same_weighting)
@@ -368,11 +372,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if self.representation is None:
             self.representation_ = None
             return samples
-        self.representation_, represented = fit_representation(self.representation, samples[known], held_out.seen)
+        represented = self._fit_representation(samples[known], held_out.seen)
         found = np.empty((len(samples), represented.shape[1]), dtype=represented.dtype)
         found[known] = represented
         if not known.all():
-            found[~known] = represent(self.representation_, samples[~known])
+            found[~known] = self._represent(samples[~known])
         return found
 
     def _hold_out(
@@ -400,12 +404,16 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         return found
 
     def _boosting_params(
-        self, samples: NDArray[Any], source: PairSource, directions: NDArray[np.float64] | None
+        self,
+        samples: NDArray[Any],
+        source: PairSource,
+        directions: NDArray[np.float64] | None,
+        known: NDArray[np.bool_] | None = None,
     ) -> BoostingParams:
         """Return the checked parameters for represented samples; directions of oblique coordinates are found if not given."""
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
         kinds = ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
-        pair_map = self._coordinate_set(samples, source, rng, kinds, directions)
+        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, known=known)
         columns = self._columns_with_values(samples, pair_map)
         return BoostingParams(
             pair_map=pair_map,

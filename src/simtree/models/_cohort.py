@@ -169,7 +169,7 @@ class CohortNormalization(Similarity):
             rows = filled(rows)
             self._set_cohort(self._make_cohort(rows, identities, rng))
             self.spread_ = 0.0
-            spread = float(np.median(self._statistics(self.estimator_._prepare(rows))[:, 1]))
+            spread = float(np.median(self._statistics(self.estimator_._read_and_prepare(rows))[:, 1]))
             self.spread_ = spread if spread >= TINY else 1.0  # a constant score
             self.threshold_ = youden_threshold(self._roc_of(self._prepared(samples), source))
         return self
@@ -198,7 +198,7 @@ class CohortNormalization(Similarity):
     def _set_cohort(self, cohort: Floats) -> None:
         """Set the cohort and what follows from it."""
         self.cohort_ = cohort
-        self._prepared_cohort = self.estimator_._prepare(cohort)
+        self._prepared_cohort = self.estimator_._read_and_prepare(cohort)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, Similarity):
@@ -242,7 +242,7 @@ class CohortNormalization(Similarity):
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return the prepared samples of the estimator, with mean and inverse spread of cohort scores as last columns."""
-        prepared = self.estimator_._prepare(samples)
+        prepared = self.estimator_._read_and_prepare(samples)
         return np.hstack([prepared, self._statistics(prepared)]) if len(samples) else np.empty((0, prepared.shape[1] + 2))
 
     def _statistics(self, prepared: NDArray[Any]) -> Floats:

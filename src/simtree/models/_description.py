@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from simtree.models._table_members import described
+
 
 def describe(learned: Any) -> dict[str, Any]:
     """Return a description of a model."""
@@ -21,6 +23,7 @@ def describe(learned: Any) -> dict[str, Any]:
         "parameters": _changed(inner),
         "cohorts": _cohorts(learned),
         "n_features": int(learned.n_features_in_),
+        "columns": described(getattr(learned, "columns_", None)),
         "features": None if names is None else [str(name) for name in names],
         "n_trees": len(trees),
         "training_pairs": [int(trees[0].cells.n_same[0]), int(trees[0].cells.n_different[0])] if trees else None,

@@ -15,8 +15,9 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import CoordinateSet, SamplePairs, check_training_values, max_value
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._inputs import check_training
+from simtree.pairs._limits import check_training_values, max_value
 
 # Sign that makes larger scores mean more similar, and the maximum score.
 METRICS = {"cosine": (1.0, 1.0), "euclidean": (-1.0, 0.0), "manhattan": (-1.0, 0.0)}

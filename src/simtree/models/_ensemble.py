@@ -16,6 +16,7 @@ from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
 from simtree.pairs._coordinates import SamplePairs, occurring
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.pairs._store import mapped
 
 # More members in a model file are treated as corruption.
 MAX_ESTIMATORS = 1 << 8
@@ -56,7 +57,7 @@ class Ensemble(NamedMembers, Similarity):
         elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
             given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
         self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
-        prepared = [member._prepared(samples) for member in self.estimators_]
+        prepared = [mapped(samples, member._read_and_prepare) for member in self.estimators_]
         self._n_columns = [columns.shape[1] for columns in prepared]
         return prepared
 
@@ -80,7 +81,7 @@ class Ensemble(NamedMembers, Similarity):
         if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
             raise fields.fail("members", f"must be for samples with {count(self.n_features_in_, 'feature')}")
         origin = np.zeros((1, self.n_features_in_))
-        self._n_columns = [member._prepare(origin).shape[1] for member in self.estimators_]
+        self._n_columns = [member._read_and_prepare(origin).shape[1] for member in self.estimators_]
 
     def _summary(self) -> dict[str, Any]:
         members = zip(self.estimators, self.estimators_, strict=True)
@@ -88,7 +89,7 @@ class Ensemble(NamedMembers, Similarity):
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return the prepared samples of all members, side by side."""
-        return np.hstack([member._prepare(samples) for member in self.estimators_])
+        return np.hstack([member._read_and_prepare(samples) for member in self.estimators_])
 
     def _member_scores(self, pairs: SamplePairs) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of each member."""

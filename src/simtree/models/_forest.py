@@ -35,6 +35,7 @@ from simtree.pairs._directions import DISCRIMINANT, RANDOM
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import with_rows
+from simtree.pairs._table import FROM_DTYPE
 from simtree.representation._applied import depends_on_labels
 from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
@@ -82,7 +83,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         Whether to compute out-of-bag scores: pairs are scored by trees that saw neither of their samples (or classes), all of
         them by the same number of trees. With fewer than about 40 trees a warning says that these are too few. Not available
         if a ``representation`` depends on labels, or with discriminant ``directions``: they are fitted once on all samples.
-    representation, coordinates, directions, n_directions : see `SimilarityTree`
+    representation, categorical_features, coordinates, directions, n_directions : see `SimilarityTree`
         Representation of the samples, and coordinates of their pairs.
     n_pairs, positive_fraction, same_weighting : see `SimilarityTree`
         How pairs are sampled; ``n_pairs`` is the number of pairs per tree.
@@ -121,6 +122,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on out-of-bag pairs, or on
         a subsample of the training pairs if ``oob_score=False``; choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read, see `SimilarityTree`; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -164,6 +167,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         bag: str = "samples",
         oob_score: bool = False,
         representation: Any = None,
+        categorical_features: ArrayLike | str | None = FROM_DTYPE,
         coordinates: Sequence[str] | None = None,
         directions: str | Sequence[str] = RANDOM,
         n_directions: int | None = None,
@@ -192,6 +196,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.bag = bag
         self.oob_score = oob_score
         self.representation = representation
+        self.categorical_features = categorical_features
         self.coordinates = coordinates
         self.directions = directions
         self.n_directions = n_directions
@@ -274,7 +279,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             samples = represented
             rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
             params = self._growth_params(samples, source, rng, trees[0].pair_map.directions if trees else None)
-            samples = params.pair_map.extend(samples)
+            samples = params.pair_map.extend(samples, training=True)
             tasks = [TreeTask(params, units, n_drawn, self._entropy, number) for number in range(self.n_estimators)]
             grown = self._grow(tasks[len(trees) :], samples, source)
             trees += reported(grown, self, n_steps=self.n_estimators - len(trees), what="growing trees", verbose=self.verbose)
@@ -456,7 +461,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             return
         kinds = self._coordinate_kinds()
         shared = None
-        if depends_on_labels(self.representation, samples, represented):
+        numbers, _ = self._numbers_and_codes(samples)
+        made = represented[:, : represented.shape[1] - self._n_codes()]
+        if self.representation_ is not None and depends_on_labels(self._own_representation(), numbers, made):
             shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
         elif OBLIQUE in kinds and DISCRIMINANT in self.directions:
             shared = f"directions={self.directions!r}"

@@ -29,6 +29,7 @@ from simtree.io._registry import (
 )
 from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._coordinates import MAX_FEATURES
+from simtree.pairs._table import TableColumns
 
 
 class PersistenceMixin:
@@ -117,6 +118,10 @@ class PersistenceMixin:
             if len(names) != model.n_features_in_:
                 raise fields.fail("feature_names_in", f"must be {count(model.n_features_in_, 'string')}")
             model.feature_names_in_ = np.array(names, dtype=object)
+        if hasattr(model, "categorical_features"):
+            model.columns_ = TableColumns._from_state(fields.part("columns")) if fields.has("columns") else None
+            if model.columns_ is not None and len(model.columns_.columns) != model.n_features_in_:
+                raise fields.fail("columns", f"must be {count(model.n_features_in_, 'column')}")
         model._set_fitted_state(fields.part("fitted"))
         model.threshold_ = fields.number("threshold")
         if fields.has("threshold_report"):
@@ -133,13 +138,14 @@ class PersistenceMixin:
 
     def _common_state(self) -> dict[str, Any]:
         """Return the state common to all models, for model files and `to_dict`."""
-        names = getattr(self, "feature_names_in_", None)
+        names, columns = getattr(self, "feature_names_in_", None), getattr(self, "columns_", None)
         return {
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "threshold": float(self.threshold_),
             "threshold_report": self.threshold_report_._get_state() if hasattr(self, "threshold_report_") else None,
-            # Written only if there is one, as files of before have none.
+            # Written only if there are any, as files of before have none.
+            **({"columns": columns._get_state()} if columns is not None else {}),
             **({"held_out_check": self.held_out_check_._get_state()} if hasattr(self, "held_out_check_") else {}),
         }
 

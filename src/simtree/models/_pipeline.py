@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import NotFittedError, check_is_fitted
 
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
+from simtree.representation._columns import ColumnRepresentation, with_numbered_columns
 
 
 def from_pipeline(pipeline: Pipeline) -> Similarity:
@@ -18,7 +20,7 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
     A Pipeline has no `pair_score`, and cannot be evaluated or saved to a model file; the returned model can. It is fitted if
     the Pipeline is, and then scores pairs as the last step of the Pipeline scores transformed samples. It can be saved if the
     steps are representations of simtree, or scikit-learn's StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
-    Normalizer or PCA.
+    Normalizer, PCA, SimpleImputer, OrdinalEncoder or OneHotEncoder, or a ColumnTransformer of them.
 
     Parameters
     ----------
@@ -60,8 +62,16 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
     if not all(_is_fitted(step) for _, step in [*steps, pipeline.steps[-1]]):
         return model  # type: ignore[no-any-return]
     model.__dict__.update({name: value for name, value in vars(last).items() if name not in model.get_params(deep=False)})
-    model.representation_ = _joined(steps, last.representation_)
     first = steps[0][1]
+    names = getattr(first, "feature_names_in_", None)
+    fitted = [(name, with_numbered_columns(step, None)) for name, step in steps]
+    if any(_reads_words(step) for _, step in fitted):
+        raise TypeError(
+            "pipeline was fitted on words, which its steps have learned and a model would not pass to them; convert the "
+            "unfitted Pipeline, and fit the model on the table."
+        )
+    model.representation = with_numbered_columns(model.representation, names)
+    model.representation_ = _joined(fitted, last.representation_)
     model.n_features_in_ = first.n_features_in_
     model.__dict__.pop("feature_names_in_", None)
     if hasattr(first, "feature_names_in_"):
@@ -76,6 +86,15 @@ def _is_fitted(step: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def _reads_words(step: Any) -> bool:
+    """Return whether a fitted transformer has learned words: its categories are not numbers."""
+    if isinstance(step, Pipeline):
+        return any(_reads_words(part) for _, part in step.steps)
+    if isinstance(step, ColumnRepresentation):
+        return any(_reads_words(part) for _, part, _ in step.transformers_)
+    return any(np.asarray(found).dtype.kind not in "fiub" for found in getattr(step, "categories_", ()))
 
 
 def _joined(steps: list[tuple[str, Any]], representation: Any) -> Any:

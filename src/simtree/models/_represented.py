@@ -4,34 +4,89 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._sources import PairSource
+from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns
 from simtree.representation._applied import (
     fit_representation,
     represent,
     representation_from_state,
     representation_state,
 )
+from simtree.representation._columns import takes_categories, takes_missing, with_numbered_columns
+
+# Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
+OTHER = -2.0
 
 
 class RepresentedMixin:
-    """Methods to fit, apply and save ``representation``, which is applied once per sample in every method."""
+    """Methods to fit, apply and save ``representation``, which is applied once per sample in every method.
+
+    Of a table, it is applied to the numbers, and codes of categories follow as they are; a representation of categories, such
+    as an encoder, is given all columns and returns numbers.
+    """
 
     representation: Any
     representation_: Any
+    columns_: TableColumns | None
     n_features_in_: int
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
         """Fit the representation; return the transformed training samples."""
-        self.representation_, represented = fit_representation(self.representation, samples, source)
-        return represented
+        numbers, codes = self._numbers_and_codes(samples)
+        representation = self._own_representation() if numbers.shape[1] else None
+        self.representation_, represented = fit_representation(representation, numbers, source)
+        return _joined(represented, codes)
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return samples transformed by the fitted representation; an empty input is not passed to the transformer."""
-        return samples if self.representation_ is None or not len(samples) else represent(self.representation_, samples)
+        numbers, codes = self._numbers_and_codes(samples)
+        if self.representation_ is None or not len(samples):
+            return _joined(numbers, codes)
+        return _joined(represent(self.representation_, numbers), codes)
+
+    def _n_codes(self) -> int:
+        """Return the number of columns of represented samples that are codes of categories, the last ones."""
+        columns = getattr(self, "columns_", None)
+        return 0 if columns is None or takes_categories(self.representation) else len(columns.categories)
+
+    def _n_read(self) -> int:
+        """Return the number of columns of samples before their representation: features, or what a table is read into."""
+        columns = getattr(self, "columns_", None)
+        return self.n_features_in_ if columns is None else len(columns.names)
+
+    def _n_given(self) -> int:
+        """Return the number of columns that are given to the representation."""
+        return self._n_read() - self._n_codes()
+
+    def _numbers_and_codes(self, samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return what is given to the representation, and the codes that follow."""
+        columns = getattr(self, "columns_", None)
+        if columns is None:
+            return samples, None
+        n_codes = self._n_codes()
+        if n_codes:
+            return np.ascontiguousarray(samples[:, :-n_codes]), samples[:, -n_codes:]
+        found = samples.copy()
+        codes = found[:, columns.categories]
+        # To an encoder all values outside of the vocabulary are one more value: those of single identities are not written.
+        codes[codes >= FIRST_HASHED] = OTHER
+        found[:, columns.categories] = np.where(codes == MISSING, np.nan, codes)
+        return found, None
+
+    def _own_representation(self) -> Any:
+        """Return the representation with its columns by number, for it is given samples without names."""
+        columns = getattr(self, "columns_", None)
+        names = getattr(self, "feature_names_in_", None) if columns is None else columns.names
+        return with_numbered_columns(self.representation, names)
+
+    def _takes_missing(self) -> bool:
+        """Return whether samples may have missing values, which the representation then fills in."""
+        return takes_missing(getattr(self, "representation", None))
 
     def _check_magnitude(self, represented: NDArray[Any], limit: float, needed_by: str) -> None:
         """Raise if a value is so large that a number computed from it would overflow."""
@@ -44,9 +99,13 @@ class RepresentedMixin:
         return representation_state(self.representation_)
 
     def _set_representation_state(self, fields: Fields) -> int:
-        """Restore the representation from a model file, if any; return the number of features after it."""
+        """Restore the representation from a model file, if any; return the number of features after it, without codes."""
         if not fields.has("representation"):
             self.representation_ = None
-            return self.n_features_in_
-        self.representation_, n_features = representation_from_state(fields.part("representation"), self.n_features_in_)
+            return self._n_given()
+        self.representation_, n_features = representation_from_state(fields.part("representation"), self._n_given())
         return n_features
+
+
+def _joined(numbers: NDArray[Any], codes: NDArray[Any] | None) -> NDArray[Any]:
+    return numbers if codes is None else np.hstack([numbers, codes])

@@ -174,6 +174,8 @@ def _cheapest(
 ) -> BruteForceSearch | ThriftySearch:
     """Return brute force, or a bounded search if it is expected to cost less."""
     brute = BruteForceSearch(score)
+    if leaf_values is not None and leaf_values[0][0].pair_map.categories is not None:  # bounds are those of numbers
+        return brute
     if leaf_values is None or any(tree.regions for tree in leaf_values[0]) or not len(queries) or not len(gallery):
         return brute
     if has_missing(queries) or has_missing(gallery):  # bounds are those of values

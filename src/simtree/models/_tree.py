@@ -26,6 +26,7 @@ from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_pairs, check_training
 from simtree.pairs._sources import PairSource
+from simtree.pairs._table import FROM_DTYPE
 from simtree.splitters import BY_NAME, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._pruning import PruningPath, prune, pruning_path
@@ -160,6 +161,11 @@ class SimilarityTree(TreeLearner):
     representation : transformer, optional
         Transformer or Pipeline of transformers applied to the samples first, see `simtree.representation`. It is fitted with
         ``fit_transform`` and applied once per sample. A transformer that requires labels requires labelled samples.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Columns that are categories. ``"from_dtype"`` takes those of a data frame that are of text or of a categorical type; a
+        mask, numbers or names add columns of numbers, or of text that is different in nearly every row and would be left out.
+        Pairs compare them by equality, by the rarity of a shared value, and by how often their two values belong together.
+        None refuses text.
     coordinates : sequence of str, optional
         Kinds of symmetric coordinates of a pair, from `simtree.pairs.KINDS`: per feature (``abs_diff``, ``sum``, ``min``,
         ``max``, ``product``), of all features together (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By
@@ -217,6 +223,9 @@ class SimilarityTree(TreeLearner):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs,
         which is optimistic; choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read: its columns, their kinds and values. Features are then in the
+        order of ``columns_.names``, categories last. None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -253,6 +262,7 @@ class SimilarityTree(TreeLearner):
         max_depth: int | str = 10,
         splitter: Splitter | str = "cart",
         representation: Any = None,
+        categorical_features: ArrayLike | str | None = FROM_DTYPE,
         coordinates: Sequence[str] | None = None,
         directions: str | Sequence[str] = RANDOM,
         n_directions: int | None = None,
@@ -275,6 +285,7 @@ class SimilarityTree(TreeLearner):
         self.max_depth = max_depth
         self.splitter = splitter
         self.representation = representation
+        self.categorical_features = categorical_features
         self.coordinates = coordinates
         self.directions = directions
         self.n_directions = n_directions
@@ -331,7 +342,7 @@ class SimilarityTree(TreeLearner):
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             samples = self._fit_representation(samples, source)
             params = self._growth_params(samples, source, rng)
-            samples = params.pair_map.extend(samples)
+            samples = params.pair_map.extend(samples, training=True)
             index = params.sample(source, rng)
             grown = params.grow(samples, index, rng, n_jobs=self.n_jobs)
             self.prune_penalty_ = float(self.prune_penalty)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from simtree._utils.validation import check_integer, check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, check_training_values, max_value
+from simtree.pairs._categories import N_FOLD_COLUMNS, Categories
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
 from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
 from simtree.pairs._inputs import check_pairs
 from simtree.pairs._labels import encode_groups
+from simtree.pairs._limits import check_training_values, max_value
 from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import with_rows
@@ -35,6 +38,7 @@ class TreeModel(RepresentedMixin, Similarity):
     """Base class of similarities that consist of trees over the coordinates of pairs."""
 
     representation: Any
+    categorical_features: ArrayLike | str | None
     coordinates: Sequence[str] | None
     directions: str | Sequence[str]
     n_directions: int | None
@@ -51,18 +55,28 @@ class TreeModel(RepresentedMixin, Similarity):
         directions: NDArray[np.float64] | None,
         *,
         squares: bool = False,
+        known: NDArray[np.bool_] | None = None,
     ) -> CoordinateSet:
         """Return the coordinates of represented samples after checking these; ``rng`` is used if directions are not given.
 
-        ``squares`` tells that something else sums squares of features.
+        ``squares`` tells that something else sums squares of features; ``known`` which samples are not held out.
         """
-        n_features = samples.shape[1]
+        n_features = samples.shape[1] - self._n_codes()
+        numbers = samples[:, :n_features] if self._n_codes() else samples
         squared = squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
-        self._check_magnitude(samples, *_limit(kinds, n_features, squared))
-        check_training_values(samples, kinds)
+        self._check_magnitude(numbers, *_limit(kinds, n_features, squared))
+        check_training_values(numbers, kinds)
         if directions is None:
-            directions = self._find_directions(samples, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
-        return CoordinateSet(tuple(kinds), n_features, directions)
+            if OBLIQUE in kinds and not n_features:
+                raise ValueError(
+                    "coordinates has 'oblique', which are sums of numbers, but X has categories only; leave it out."
+                )
+            directions = self._find_directions(numbers, source, rng) if OBLIQUE in kinds else np.empty((0, n_features))
+        categories = None
+        if self._n_codes():
+            assert self.columns_ is not None
+            categories = Categories.fit(samples[:, n_features:], self.columns_.n_values, source, known)
+        return CoordinateSet(tuple(kinds), n_features, directions, categories)
 
     def _takes_missing(self) -> bool:
         return self._trees_take_missing() if self.representation is None else super()._takes_missing()
@@ -81,7 +95,7 @@ class TreeModel(RepresentedMixin, Similarity):
             return columns
         names = self._names(None)
         which = [str(column) if names is None else repr(str(names[column])) for column in empty.tolist()]
-        if len(empty) == pair_map.n_features:
+        if len(empty) == pair_map.n_features and not pair_map.n_categories:
             raise ValueError(f"X has no value in any of its {count(len(empty), 'column')}; give samples with values.")
         warnings.warn(
             f"X has no value in column{'s' if len(empty) > 1 else ''} {', '.join(which)}; the model does not use "
@@ -157,12 +171,19 @@ class TreeModel(RepresentedMixin, Similarity):
             Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
-        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=np.float64), None)
+        columns = getattr(self, "columns_", None)
+        dtype = np.float64 if columns is None else object
+        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=dtype), None)
         prepared = self._prepare(samples)
         leaf_values = self._leaf_values()
         if leaf_values is None:
             raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
-        return explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
+        found = explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
+        if columns is None or not self._n_codes():
+            return found
+        words = [columns.words(row)[-self._n_codes() :] for row in samples]
+        x, x2 = (np.append(row[: -self._n_codes()], own) for row, own in zip((found.x, found.x2), words, strict=True))
+        return replace(found, x=x, x2=x2)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -184,7 +205,7 @@ class TreeModel(RepresentedMixin, Similarity):
         """Restore the representation from a model file; return the trees."""
         n_features = self._set_representation_state(fields)
         trees = RankTree._from_state(fields.part("trees"))
-        if trees[0].pair_map.n_features != n_features:
+        if trees[0].pair_map.n_features != n_features or trees[0].pair_map.n_categories != self._n_codes():
             raise fields.fail("trees", f"must be for samples with {count(n_features, 'feature')}")
         return trees
 
@@ -210,20 +231,29 @@ class TreeModel(RepresentedMixin, Similarity):
 
     def _names(self, feature_names: Sequence[str] | None) -> Sequence[str] | None:
         """Return the given feature names, or those seen in fit, after checking their number."""
-        names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {count(len(names), 'name')}; X had {count(self.n_features_in_, 'feature')}.")
-        return names if self.representation_ is None else represented_names(self.representation_, names)
+        columns = getattr(self, "columns_", None)
+        own = getattr(self, "feature_names_in_", None) if columns is None else columns.names
+        names = own if feature_names is None else feature_names
+        if names is not None and len(names) != self._n_read():
+            raise ValueError(f"feature_names has {count(len(names), 'name')}; X had {count(self._n_read(), 'feature')}.")
+        if self.representation_ is None or names is None:
+            return names if self.representation_ is None else represented_names(self.representation_, None)
+        n_numbers = len(names) - self._n_codes()
+        represented = represented_names(self.representation_, names[:n_numbers])
+        if represented is None and self._n_codes():
+            represented = [f"x{j}" for j in range(self._trees()[0].pair_map.n_features)]
+        return None if represented is None else [*represented, *names[n_numbers:]]
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         pair_map = self._trees()[0].pair_map
         if not len(samples):
-            return np.empty((0, pair_map.n_columns))
+            return np.empty((0, pair_map.n_columns + (pair_map.n_categories + N_FOLD_COLUMNS if pair_map.n_categories else 0)))
         represented = self._represent(samples)
+        numbers = represented[:, : pair_map.n_features] if pair_map.n_categories else represented
         # The regions of a model that are not axis regions are all of one kind.
         region = next((region for tree in self._trees() for region in tree.regions.values()), None)
         squared = region is not None and region.kind != "linear"
-        self._check_magnitude(represented, *_limit(pair_map.kinds, pair_map.n_features, squared))
+        self._check_magnitude(numbers, *_limit(pair_map.kinds, pair_map.n_features, squared))
         return pair_map.extend(represented)
 
 

@@ -15,7 +15,7 @@ correspond to thresholds on the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, cast
@@ -24,9 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._kernels import coordinates as kernels
+from simtree._kernels.categories import N_COORDINATES
 from simtree._kernels.missing import fill_joint_pairwise, fill_state_values
 from simtree._kernels.samples import fill_products
-from simtree._utils.matrices import MAX_FLOAT, check_squares, has_missing
+from simtree._utils.matrices import MAX_FLOAT, has_missing
+from simtree.pairs._categories import Categories
+from simtree.pairs._category_names import category_names
 from simtree.pairs._store import mapped
 
 
@@ -156,17 +159,6 @@ PAIRWISE_KINDS: dict[str, Kind] = {
     "euclidean": Kind(kernels.EUCLIDEAN, 1.0, "euclidean(x, x')"),
     "manhattan": Kind(kernels.MANHATTAN, 1.0, "manhattan(x, x')"),
 }
-# Largest absolute value of a feature with which a coordinate cannot overflow, by the number of features; half of the exact
-# limit for sums over features, to allow for rounding.
-_MAX_VALUES: dict[str, Callable[[int], float]] = {
-    "abs_diff": lambda n: MAX_FLOAT / 2,
-    "sum": lambda n: MAX_FLOAT / 2,
-    "product": lambda n: MAX_FLOAT**0.5,
-    "dot": lambda n: (MAX_FLOAT / n) ** 0.5 / 2,
-    "cosine": lambda n: (MAX_FLOAT / n) ** 0.5 / 2,
-    "euclidean": lambda n: (MAX_FLOAT / n) ** 0.5 / 4,
-    "manhattan": lambda n: MAX_FLOAT / n / 4,
-}
 #: Coordinates |w·x - w·x'| and w·x + w·x' for each direction w.
 OBLIQUE = "oblique"
 OBLIQUE_KINDS = ("abs_diff", "sum")
@@ -195,6 +187,9 @@ class CoordinateSet:
         Number of features of a sample.
     directions : ndarray of shape (n_directions, n_features)
         Directions w of the kind ``oblique``. Samples then have additional columns w·x after their features, see `extend`.
+    categories : Categories, optional
+        Categories of samples, in columns after their features. Their coordinates come last: all equalities, rarities of a
+        shared value, and log-likelihood ratios of the pair of values.
 
     Examples
     --------
@@ -207,6 +202,7 @@ class CoordinateSet:
     kinds: tuple[str, ...]
     n_features: int
     directions: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    categories: Categories | None = None
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -219,13 +215,15 @@ class CoordinateSet:
     def _get_state(self) -> dict[str, Any]:
         """Return what a model file holds of the coordinates."""
         directions = self.directions if len(self.directions) else None
-        return {"kinds": self.kinds, "n_features": self.n_features, "directions": directions}
+        state = {"kinds": self.kinds, "n_features": self.n_features, "directions": directions}
+        return state if self.categories is None else {**state, "categories": self.categories._get_state()}
 
     @classmethod
     def _from_state(cls, fields: Any) -> Self:
         """Return the coordinates of a model file."""
         kinds = fields.strings("kinds", len(KINDS))
-        n_features = fields.integer("n_features", 1, MAX_FEATURES)
+        categories = Categories._from_state(fields.part("categories")) if fields.has("categories") else None
+        n_features = fields.integer("n_features", 0 if categories is not None else 1, MAX_FEATURES)
         directions = np.empty((0, n_features))
         if fields.has("directions"):
             directions = fields.moderate("directions", (None, n_features))
@@ -235,7 +233,17 @@ class CoordinateSet:
             raise fields.fail(
                 "kinds", f"must be distinct strings of {', '.join(KINDS)}, with the last if and only if there are directions"
             )
-        return cls(tuple(kinds), n_features, directions)
+        return cls(tuple(kinds), n_features, directions, categories)
+
+    @property
+    def n_categories(self) -> int:
+        """Number of categories."""
+        return 0 if self.categories is None else len(self.categories)
+
+    @property
+    def n_all_features(self) -> int:
+        """Number of features and categories."""
+        return self.n_features + self.n_categories
 
     @property
     def n_columns(self) -> int:
@@ -262,6 +270,9 @@ class CoordinateSet:
             else:
                 of_directions = range(self.n_features, self.n_columns)
                 found += [_Block(FEATURE_KINDS[name], FEATURE_KINDS[name].code, of_directions) for name in OBLIQUE_KINDS]
+        if self.n_categories:
+            end = pairwise + N_COORDINATES * self.n_categories
+            found.append(_Block(Kind(kernels.PAIRWISE, 1.0, ""), kernels.PAIRWISE, range(pairwise, end)))
         return found
 
     @cached_property
@@ -321,18 +332,22 @@ class CoordinateSet:
 
         Returns
         -------
-        ndarray of shape (n_features,)
-            Share of each feature. The share of an oblique coordinate is divided in proportion to ``|w|``, that of a pairwise
-            coordinate equally.
+        ndarray of shape (n_all_features,)
+            Share of each feature, and then of each category. The share of an oblique coordinate is divided in proportion to
+            ``|w|``, that of a pairwise coordinate equally.
         """
         of_one = ~self.is_pairwise
         by_column = np.bincount(self.columns[of_one], weights=shares[of_one], minlength=self.n_columns)
+        of_categories = shares[len(shares) - N_COORDINATES * self.n_categories :]
+        of_all = shares[self.is_pairwise].sum() - of_categories.sum() if self.n_categories else shares[self.is_pairwise].sum()
         used = np.ones(self.n_features, dtype=np.bool_) if present is None or not present.any() else present
-        found = by_column[: self.n_features] + used * (shares[self.is_pairwise].sum() / np.count_nonzero(used))
+        found = by_column[: self.n_features] + used * (of_all / max(np.count_nonzero(used), 1))
         if len(self.directions):
             sizes = np.abs(self.directions) * used
             sizes = np.where(sizes.any(axis=1, keepdims=True), sizes, np.abs(self.directions))
             found = found + by_column[self.n_features :] @ (sizes / sizes.sum(axis=1, keepdims=True))
+        if self.n_categories:
+            found = np.concatenate([found, of_categories.reshape(N_COORDINATES, -1).sum(axis=0)])
         return np.asarray(found, dtype=np.float64)
 
     def numbers(self, kind: str) -> NDArray[np.int64]:
@@ -385,14 +400,14 @@ class CoordinateSet:
         list of str
             Names of the coordinates.
         """
-        features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
-        columns = [*features, *(f"w{k}·x" for k in range(len(self.directions)))]
+        features = [f"x{j}" for j in range(self.n_all_features)] if feature_names is None else list(feature_names)
+        columns = [*features[: self.n_features], *(f"w{k}·x" for k in range(len(self.directions)))]
         pairwise = [""] * len(PAIRWISE_KINDS)  # their labels do not name a column
         return [
             block.kind.label.format((pairwise if block.code == kernels.PAIRWISE else columns)[column])
-            for block in self._blocks
+            for block in (self._blocks[:-1] if self.n_categories else self._blocks)
             for column in block.columns
-        ]
+        ] + category_names(features[self.n_features :])
 
     def subjects(self, feature_names: Sequence[str] | None = None) -> list[str | None]:
         """Return the name of the feature that may be missing in a pair, for each coordinate.
@@ -411,19 +426,26 @@ class CoordinateSet:
         of_one = ~self.is_pairwise & (self.columns < self.n_features)
         return [features[column] if alone else None for column, alone in zip(self.columns, of_one, strict=True)]
 
-    def extend(self, samples: NDArray[Any]) -> NDArray[Any]:
+    def extend(self, samples: NDArray[Any], *, training: bool = False) -> NDArray[Any]:
         """Return samples with their products with the directions as additional columns; NaN if a feature is missing.
 
         Parameters
         ----------
-        samples : ndarray of shape (n_samples, n_features)
+        samples : ndarray of shape (n_samples, n_all_features)
             Samples.
+        training : bool, default=False
+            Whether these are the samples that categories were fitted on: their folds are then the last column.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns)
-            The samples themselves if there are no directions.
+            The samples themselves if there are no directions; codes of categories, and folds, come last.
         """
+        if self.categories is not None:
+            numbers, codes = np.hsplit(samples, [self.n_features])
+            if len(self.directions):
+                numbers = with_products(numbers, np.ascontiguousarray(numbers), self.directions)
+            return np.hstack([numbers, self.categories.columns(codes, training=training)])
         if not len(self.directions):
             return samples
         return cast(NDArray[Any], mapped(samples, lambda rows: with_products(rows, rows, self.directions)))
@@ -441,12 +463,15 @@ class CoordinateSet:
         SamplePairs
             The pairs themselves if nothing is missing.
         """
-        if pairs.pairwise.shape[1] == len(self.pairwise_kinds):
+        n_pairwise = len(self.pairwise_kinds) + N_COORDINATES * self.n_categories
+        if pairs.pairwise.shape[1] == n_pairwise:
             return pairs
-        pairwise = np.empty((pairs.n_pairs, len(self.pairwise_kinds)))
+        pairwise = np.empty((pairs.n_pairs, n_pairwise))
         if len(self.pairwise_kinds):
             fill = fill_joint_pairwise if pairs.lacks_values else kernels.fill_pairwise
             fill(*pairs[:4], self.n_features, self.pairwise_kinds, pairwise)
+        if self.categories is not None:
+            self.categories.fill(pairs, self.n_columns, len(self.pairwise_kinds), pairwise)
         return pairs.of_rows(pairs.first, pairs.second, pairwise)
 
     def plain_values(self, pairs: SamplePairs) -> NDArray[np.float64]:
@@ -502,51 +527,6 @@ class CoordinateSet:
             Values of the coordinates times `scales`.
         """
         return np.ascontiguousarray((self.plain_values(pairs) * self.scales[:, None]).T)
-
-
-def max_value(kinds: Sequence[str], n_features: int) -> tuple[float, str]:
-    """Return the largest absolute value of a feature with which no coordinate overflows, and what requires it.
-
-    Kernels compute in float64, so float32 samples are always within it. `with_products` checks products with directions.
-
-    Parameters
-    ----------
-    kinds : sequence of str
-        Names from `KINDS`.
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    limit : float
-        The largest absolute value.
-    needed_by : str
-        The kinds with this limit, for an error message.
-
-    Examples
-    --------
-    >>> limit, needed_by = max_value(["abs_diff", "sum", "cosine"], n_features=4)
-    >>> f"{needed_by}: {limit:.3g}"
-    'coordinates of kind cosine: 3.35e+153'
-    """
-    limits = {kind: _MAX_VALUES[kind](n_features) for kind in kinds if kind in _MAX_VALUES}
-    limit = min(limits.values(), default=MAX_FLOAT)
-    return limit, "coordinates of kind " + " and ".join(kind for kind, own in limits.items() if own == limit)
-
-
-def check_training_values(samples: NDArray[Any], kinds: Sequence[str]) -> None:
-    """Raise if the products of which some coordinates consist vanish in all samples.
-
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-        Training samples.
-    kinds : sequence of str
-        Names from `KINDS`.
-    """
-    squared = [kind for kind in kinds if kind in ("product", "dot", "cosine", "euclidean")]
-    if squared:
-        check_squares(samples, "coordinates of kind " + " and ".join(squared))
 
 
 def with_products(rows: NDArray[Any], samples: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[Any]:

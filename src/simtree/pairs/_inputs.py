@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from simtree._utils.matrices import check_matrix, check_rows, check_unmasked
+from simtree._utils.matrices import check_matrix, check_rows, check_unmasked, refuse_missing
 from simtree._utils.validation import check_pair_labels, count
+from simtree.pairs._categories import same_identities
+from simtree.pairs._cells import CATEGORY
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import Index, IndexPairs, PairSource
 from simtree.pairs._store import SampleStore
+from simtree.pairs._table import TableColumns, is_chosen, is_table
 
 # Samples of these types are used as they are; others are converted to the first.
 DTYPES = [np.float64, np.float32]
@@ -41,10 +45,32 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
         Finite numbers.
     """
     if isinstance(X, SampleStore):
+        if getattr(estimator, "columns_", None) is not None or is_chosen(getattr(estimator, "categorical_features", None)):
+            raise ValueError(
+                "categorical_features: categories are not supported on a cluster; encode them first, or leave them out."
+            )
         return cast(NDArray[Any], X.check(estimator, reset=reset))
+    columns = _table_columns(estimator, X, reset=reset)
+    if columns is not None:
+        if reset:
+            validate_data(estimator, X, skip_check_array=True)  # sets the number and the names of features
+        matrix = columns.read(X)
+        if not estimator._takes_missing():
+            refuse_missing(estimator, matrix, columns.names)
+        return matrix
     return check_matrix(
         estimator, X, reset=reset, stacked=stacked, dtype=DTYPES, order="C", ensure_all_finite=_finiteness(estimator)
     )
+
+
+def _table_columns(estimator: Any, X: Any, *, reset: bool) -> TableColumns | None:
+    """Return how a table is read by an estimator that takes categories, found in ``fit``; None if it is a matrix of numbers."""
+    if not reset or not hasattr(estimator, "categorical_features"):
+        return getattr(estimator, "columns_", None)
+    given = estimator.categorical_features
+    is_read = given is not None and (is_chosen(given) or is_table(X))
+    estimator.columns_ = TableColumns.of(X, given) if is_read else None
+    return cast("TableColumns | None", estimator.columns_)
 
 
 def _finiteness(estimator: Any) -> bool | str:
@@ -122,6 +148,24 @@ def check_training(
     source : PairSource
         The given pairs, or a sampler of pairs of the labelled samples.
     """
+    samples, source = _check_training(estimator, X, y, pairs, never_pair, reset=reset)
+    columns = getattr(estimator, "columns_", None)
+    if reset and columns is not None:
+        estimator.columns_ = columns.without_private(samples, same_identities(source, len(samples)))
+        for column in estimator.columns_.columns:
+            if column.kind == CATEGORY and column.n_distinct > 1 and not column.values:
+                warnings.warn(
+                    f"X has the column {column.name!r}, each of whose values only one identity has; leave it out if it names "
+                    "an identity, a session or a file, which new samples would not share.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+    return samples, source
+
+
+def _check_training(
+    estimator: Any, X: Any, y: Any, pairs: ArrayLike | None, never_pair: ArrayLike | None, *, reset: bool
+) -> tuple[NDArray[Any], PairSource]:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; give the label of each sample, "
@@ -156,8 +200,8 @@ def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPa
     if pairs.shape[1] != 2:
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (n_pairs, 2, n_features).")
     samples, first, second = stack_pairs(pairs)
-    if reset:
-        return check_samples(estimator, samples, reset=True, stacked=True), first, second
+    if reset or getattr(estimator, "columns_", None) is not None:
+        return check_samples(estimator, samples, reset=reset, stacked=True), first, second
     # Not validate_data, which would warn that pairs have no feature names: an array of pairs cannot have any.
     checked = check_rows(
         "pairs", samples, stacked=True, dtype=DTYPES, order="C", ensure_min_samples=0, ensure_all_finite=_finiteness(estimator)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.matrices import check_magnitude, check_rows, check_unmasked
-from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs, max_value
+from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
+from simtree.pairs._limits import max_value
 
 
 def pair_features(

@@ -222,7 +222,7 @@ class TreeDisplay(Display):
         note = f"\n+ {n_more} more test{'s' if n_more > 1 else ''}" if n_more else ""
         n_lines = 1 if note else 2
         names = self.feature_names
-        features = [f"x{j}" for j in range(self.tree.pair_map.n_features)] if names is None else list(map(str, names))
+        features = [f"x{j}" for j in range(self.tree.pair_map.n_all_features)] if names is None else list(map(str, names))
         for length in NAME_LENGTHS if isinstance(test, AxisRegion) else NAME_LENGTHS[:6]:
             short = [shorten(name, length) for name in features]
             labels, subjects = self.tree.pair_map.names(short), self.tree.pair_map.subjects(short)

@@ -30,7 +30,7 @@ def tree_of(tree: RankTree, names: Sequence[str] | None) -> dict[str, Any]:
         ``cells``, nearest to the root first, and ``knots``: the curve runs through the terminal cells from the most similar to
         the least, so ``knots`` of a cell are the numbers of the first and the last knot of its segment.
     """
-    features = [f"x{j}" for j in range(tree.pair_map.n_features)] if names is None else [str(name) for name in names]
+    features = [f"x{j}" for j in range(tree.pair_map.n_all_features)] if names is None else [str(name) for name in names]
     cells = tree.cells
     order = np.lexsort((cells.rank, cells.depth))[:MAX_CELLS]
     number = {int(cell): k for k, cell in enumerate(order)}

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from simtree._kernels.categories import N_COORDINATES
 from simtree.evaluation._report import ThresholdRates, scale_of
+from simtree.pairs._category_names import CategoryName
 from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
 from simtree.trees._export import Condition, describe_region, inside_paths, merged_tests, with_missing
 from simtree.trees._regions import AxisRegion, Region
@@ -114,10 +116,13 @@ def beginnings(pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
     columns = [*features, *(f"combination {k} of features" for k in range(len(pair_map.directions)))]
     kinds = {kind.code: name for name, kind in FEATURE_KINDS.items()}
     pairwise = [name for name in pair_map.kinds if name in PAIRWISE_KINDS]
-    return [
+    n_plain = len(pair_map) - N_COORDINATES * pair_map.n_categories
+    coordinates = zip(pair_map.kind_codes[:n_plain], pair_map.columns[:n_plain], pair_map.is_pairwise[:n_plain], strict=True)
+    named = [
         BEGINNINGS[pairwise[column]] if alone else BEGINNINGS[kinds[int(code)]].format(columns[column])
-        for code, column, alone in zip(pair_map.kind_codes, pair_map.columns, pair_map.is_pairwise, strict=True)
+        for code, column, alone in coordinates
     ]
+    return [*named, *pair_map.names(features)[n_plain:]]
 
 
 def rule_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
@@ -176,7 +181,10 @@ def opposite_in_words(region: Region, pair_map: CoordinateSet, features: Sequenc
 def _condition(begin: Sequence[str], subjects: Sequence[str | None], condition: Condition) -> str:
     """Return a condition in words."""
     coordinate, low, high, *_ = condition
-    values = begin[coordinate] + (
+    beginning = begin[coordinate]
+    if isinstance(beginning, CategoryName):
+        return beginning.condition(low, high, 3)
+    values = beginning + (
         f" more than {low:.4g} and at most {high:.4g}"
         if low is not None and high is not None
         else f" at most {high:.4g}"

@@ -31,6 +31,7 @@ from simtree.io._registry import (
 )
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import SampleStore
+from simtree.representation._columns import DROP, PASSTHROUGH, ColumnRepresentation, dense
 
 # A representation is fitted on at most this many rows: a sample of them that depends on nothing but their number.
 MAX_FITTED_ROWS = 1 << 18
@@ -118,6 +119,17 @@ def representation_state(fitted: Any) -> dict[str, Any] | None:
     if type(fitted) is Pipeline:
         steps = [{"name": name, "step": representation_state(step)} for name, step in fitted.steps]
         return {"class": PIPELINE, "steps": steps}
+    if type(fitted) is ColumnRepresentation:
+        parts = [
+            {"name": name, "step": step if isinstance(step, str) else representation_state(step), "columns": columns.tolist()}
+            for name, step, columns in fitted.transformers_
+        ]
+        return {
+            "class": ColumnRepresentation.__name__,
+            "remainder": fitted.remainder,
+            "n_features_in": fitted.n_features_in_,
+            "steps": parts,
+        }
     if not is_registered(fitted, REPRESENTATION):
         raise TypeError(refusal(f"a model with the representation {fitted!r}"))
     return {
@@ -137,10 +149,38 @@ def representation_from_state(fields: Fields, n_features: int) -> tuple[Any, int
             step, n_features = representation_from_state(part.part("step"), n_features)
             steps.append((part.string("name"), step))
         return Pipeline(steps), n_features
+    if name == ColumnRepresentation.__name__:
+        return _columns_from_state(fields, n_features)
     representation = estimator_from_state(fields, get_class(REPRESENTATION, name))
     check_parameters(fields, representation)
     representation.n_features_in_ = fields.integer("n_features_in", n_features, n_features)
     return representation, set_fitted_state(representation, fields.part("fitted"))
+
+
+def _columns_from_state(fields: Fields, n_features: int) -> tuple[ColumnRepresentation, int]:
+    """Return a fitted ColumnRepresentation, and its number of output columns."""
+    fields.integer("n_features_in", n_features, n_features)
+    remainder = fields.string("remainder", (DROP, PASSTHROUGH))
+    parts, n_columns, left = [], 0, set(range(n_features))
+    for part in pipeline_steps(fields):
+        columns = part.items("columns", n_features)
+        if not all(type(column) is int and 0 <= column < n_features for column in columns):
+            raise part.fail("columns", f"must be numbers from 0 to {n_features - 1}")
+        left -= set(columns)
+        if isinstance(part.get("step"), str):
+            step: Any = part.string("step", (DROP, PASSTHROUGH))
+            n_columns += len(columns) if step == PASSTHROUGH else 0
+        else:
+            step, made = representation_from_state(part.part("step"), len(columns))
+            n_columns += made
+        parts.append((part.string("name"), step, np.array(columns, dtype=np.int64)))
+    unfitted = [(name, step if isinstance(step, str) else clone(step), columns.tolist()) for name, step, columns in parts]
+    found = ColumnRepresentation(unfitted, remainder=remainder)
+    found.n_features_in_, found.transformers_ = n_features, parts
+    n_columns += len(left) if remainder == PASSTHROUGH else 0
+    if not n_columns:
+        raise fields.fail("steps", "must keep a column")
+    return found, n_columns
 
 
 def _needs_labels(transformer: Any) -> bool:
@@ -151,7 +191,7 @@ def _needs_labels(transformer: Any) -> bool:
 def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
     """Return the output of the transformer as rows of finite numbers."""
     remedy = "choose a transformer that makes finite numbers of X, or divide X by a large number first"
-    rows = check_rows("representation", samples, remedy=remedy, dtype=[np.float64, np.float32], order="C")
+    rows = check_rows("representation", dense(samples), remedy=remedy, dtype=[np.float64, np.float32], order="C")
     if len(rows) != n_samples:
         raise ValueError(
             f"representation returned {count(len(rows), 'row')} for {count(n_samples, 'sample')}; "

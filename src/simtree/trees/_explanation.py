@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Explanation:
     feature_names : tuple of str
         Names of the features.
     x, x2 : ndarrays of shape (n_features,)
-        The two samples of the pair.
+        The two samples of the pair: numbers, and words for categories.
     contributions : ndarray of shape (n_features,)
         Contribution of each feature; negative if it lowers the score.
     base : float
@@ -51,8 +52,8 @@ class Explanation:
     """
 
     feature_names: tuple[str, ...]
-    x: NDArray[np.float64]
-    x2: NDArray[np.float64]
+    x: NDArray[Any]
+    x2: NDArray[Any]
     contributions: NDArray[np.float64]
     base: float
     score: float
@@ -92,19 +93,26 @@ class Explanation:
         -------
         str
         """
-        n_missing = int(np.isnan(self.x[feature])) + int(np.isnan(self.x2[feature]))
+        n_missing = int(_is_missing(self.x[feature])) + int(_is_missing(self.x2[feature]))
         return self.feature_names[feature] + ["", " missing in one of the two", " missing in both"][n_missing]
 
 
-def value_text(value: float) -> str:
-    """Return a value of a sample as text.
+def value_text(value: Any) -> str:
+    """Return a value of a sample, a number or the word of a category, as a short text.
 
     Examples
     --------
-    >>> value_text(0.5), value_text(float("nan"))
-    ('0.5', 'missing')
+    >>> value_text(0.5), value_text(float("nan")), value_text("turquoise")
+    ('0.5', 'missing', 'turquois')
     """
-    return "missing" if np.isnan(value) else f"{value:.4g}"
+    if isinstance(value, str):
+        return value[:8]
+    return "missing" if _is_missing(value) else f"{value:.4g}"
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is NaN; a word is not."""
+    return not isinstance(value, str) and bool(np.isnan(value))
 
 
 def explain(
@@ -116,8 +124,9 @@ def explain(
     """Return the explanation of the score of one pair, where the score is the mean over trees of terminal cell values."""
     pair_map = trees[0].pair_map
     pair = pair_map.complete(pair)
-    x, x2 = (row[: pair_map.n_features].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
-    contributions = np.zeros(pair_map.n_features)
+    used = [*range(pair_map.n_features), *range(pair_map.n_columns, pair_map.n_columns + pair_map.n_categories)]
+    x, x2 = (row[used].astype(np.float64) for row in (pair.A[pair.first[0]], pair.B[pair.second[0]]))
+    contributions = np.zeros(pair_map.n_all_features)
     base = score = 0.0
     for tree, of_cells in zip(trees, values, strict=True):
         added, end = _follow(tree, of_cells, pair)
@@ -125,7 +134,7 @@ def explain(
         base += of_cells[0]
         score += of_cells[end]
     n = len(trees)
-    features = tuple(f"x{j}" for j in range(pair_map.n_features)) if names is None else tuple(map(str, names))
+    features = tuple(f"x{j}" for j in range(pair_map.n_all_features)) if names is None else tuple(map(str, names))
     return Explanation(features, x, x2, contributions / n, float(base / n), float(score / n))
 
 
@@ -135,7 +144,7 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> t
     plain = pair_map.plain_values(pair)[:, 0]
     rows = pair.A[pair.first[0]], pair.B[pair.second[0]]
     present = ~np.logical_or(*(np.isnan(row[: pair_map.n_features]) for row in rows))
-    added = np.zeros(pair_map.n_features)
+    added = np.zeros(pair_map.n_all_features)
     cell = 0
     while tree.cells.inside[cell] >= 0:
         region = tree.region(cell)

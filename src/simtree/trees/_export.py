@@ -9,6 +9,7 @@ import numpy as np
 
 from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN
 from simtree._utils.matrices import MAX_FLOAT
+from simtree.pairs._category_names import CategoryName
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
 
@@ -204,6 +205,9 @@ def _conditions(path: list[Step], names: Sequence[str], subjects: Sequence[str |
     for condition in merged_tests(path):
         coordinate, low, high, *_ = condition
         name, values = names[coordinate], ""
+        if isinstance(name, CategoryName):
+            conditions.append(name.condition(low, high, digits))
+            continue
         if low is not None and high is not None:
             values = f"{_number(low, digits)} < {name} <= {_number(high, digits)}"
         elif high is not None:

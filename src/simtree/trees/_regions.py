@@ -323,7 +323,9 @@ class ObliqueRegion:
         total = (
             np.bincount(self.tests.coordinate, weights=self.tests.decrease, minlength=n + len(own)) / self.tests.decrease.sum()
         )
-        return pair_map.by_feature(total[:n]) + own.by_feature(total[n:])
+        shares = pair_map.by_feature(total[:n])
+        shares[: own.n_features] += own.by_feature(total[n:])
+        return shares
 
     @staticmethod
     def _get_state(regions: Sequence[ObliqueRegion]) -> dict[str, Any]:
@@ -462,7 +464,7 @@ class QuadraticRegion:
         ndarray of shape (n_features,)
             Shares that sum to one.
         """
-        found = np.zeros(pair_map.n_features)
+        found = np.zeros(pair_map.n_all_features)
         found[self.features] = self.shares
         return found
 

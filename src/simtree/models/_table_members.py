@@ -1,0 +1,159 @@
+"""Models for tables: each is given what it needs to take the holes and categories of a table as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from simtree.models._base import Similarity
+from simtree.models._represented import RepresentedMixin
+from simtree.models._tree_model import TreeModel
+from simtree.pairs._table import FIRST_HASHED, TableColumns
+from simtree.representation._columns import ColumnRepresentation, takes_missing
+from simtree.representation._imputer import Imputer
+from simtree.representation._rarity import RarityEncoder
+
+# Categories with more values have one column, their rarity, instead of one per value where numbers are needed.
+MAX_ONE_HOT = 30
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a matrix that was read from a table holds.
+
+    Parameters
+    ----------
+    n_numbers : int
+        Number of its first columns, those of numbers.
+    one_hot, rare : tuple of int
+        Columns of categories with few and with many values.
+    has_holes : bool
+        Whether a number is missing.
+    """
+
+    n_numbers: int
+    one_hot: tuple[int, ...] = ()
+    rare: tuple[int, ...] = ()
+    has_holes: bool = False
+
+    @classmethod
+    def of(cls, samples: NDArray[Any], n_codes: int) -> Contents:
+        """Return what a matrix holds, of which the last columns are codes of categories.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n_samples, n_columns)
+            The matrix.
+        n_codes : int
+            Number of its last columns that are codes.
+
+        Returns
+        -------
+        Contents
+        """
+        n_numbers = samples.shape[1] - n_codes
+        few: list[int] = []
+        many: list[int] = []
+        for column in range(n_numbers, samples.shape[1]):
+            values = np.unique(samples[:, column])
+            (few if len(values) <= MAX_ONE_HOT and values[-1] < FIRST_HASHED else many).append(column)
+        return cls(n_numbers, tuple(few), tuple(many), bool(np.isnan(samples[:, :n_numbers]).any()))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are complete numbers, which all models take."""
+        return not (self.one_hot or self.rare or self.has_holes)
+
+    @property
+    def categories(self) -> list[int]:
+        """Columns of categories."""
+        return sorted([*self.one_hot, *self.rare])
+
+    def cleaning(self) -> ColumnRepresentation:
+        """Return a representation that makes complete numbers of all columns."""
+        parts: list[tuple[str, Any, list[int]]] = []
+        if self.n_numbers:
+            filled = Imputer(indicator=True) if self.has_holes else "passthrough"
+            parts.append(("numbers", filled, list(range(self.n_numbers))))
+        if self.one_hot:
+            parts.append(("values", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(self.one_hot)))
+        if self.rare:
+            parts.append(("rarities", RarityEncoder(), list(self.rare)))
+        return ColumnRepresentation(parts)
+
+
+def for_table(model: Similarity, contents: Contents) -> Similarity:
+    """Return a model that takes a matrix with these contents; it is changed in place.
+
+    Trees, forests and boosting compare categories themselves; other models are given complete numbers. Holes are filled in
+    where a model does not take them.
+
+    Parameters
+    ----------
+    model : Similarity
+        The unfitted model.
+    contents : Contents
+        What the matrix holds.
+
+    Returns
+    -------
+    Similarity
+        The model.
+    """
+    if contents.is_plain:
+        return model
+    parameters = model.get_params(deep=False)
+    if "estimators" in parameters:
+        members = [(name, for_table(member, contents)) for name, member in parameters["estimators"]]
+        return _set(model, estimators=members)
+    if "estimator" in parameters:
+        return _set(model, estimator=for_table(parameters["estimator"], contents))
+    if isinstance(model, TreeModel):
+        model = _set(model, categorical_features=contents.categories or "from_dtype")
+        if contents.has_holes and contents.n_numbers and not model._takes_missing():
+            model = _set(model, representation=_before(Imputer(indicator=True), model.representation))
+        return model
+    if isinstance(model, RepresentedMixin) and not (takes_missing(model.representation) and not contents.categories):
+        return _set(model, representation=_before(contents.cleaning(), model.representation))
+    return model
+
+
+def described(columns: TableColumns | None) -> list[dict[str, Any]]:
+    """Return the columns of a table with their kinds and shares of missing values, for people and other programs.
+
+    Parameters
+    ----------
+    columns : TableColumns or None
+        The columns; None if the model was fitted on numbers.
+
+    Returns
+    -------
+    list of dict
+        One entry per column.
+    """
+    if columns is None:
+        return []
+    return [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "missing": column.missing,
+            "n_distinct": column.n_distinct,
+            "words": str(column),
+        }
+        for column in columns.columns
+    ]
+
+
+def _before(first: Any, representation: Any) -> Any:
+    return first if representation is None else make_pipeline(first, representation)
+
+
+def _set(model: Similarity, **parameters: Any) -> Similarity:
+    found: Similarity = model.set_params(**parameters)
+    return found

@@ -1,0 +1,330 @@
+"""What is learned of categories: how rare their values are, and which pairs of values are often confused.
+
+The log-likelihood ratio of a pair of values is learned from labels, so it must not be looked up for a pair that it was learned
+from. Training samples are divided into folds, of identities if there are many and otherwise of samples, and ratios are computed
+without each pair of folds. A sample carries the number of its fold as a column; new samples have the number of none.
+
+What is left out must not tell a same pair from a different one. So two folds are left out for every pair, and ratios are
+learned only of values that several units of each fold have: of a value that two identities have, a ratio without one of them
+would be known for same pairs only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._kernels import categories as kernels
+from simtree._utils.folds import assign_folds
+from simtree.pairs._sources import PairSource
+
+Floats = NDArray[np.float64]
+
+# Folds that ratios are computed without, and the number that new samples have.
+N_FOLDS = 5
+NO_FOLD = N_FOLDS
+# Sets of at most two folds: none of them first, for new pairs.
+LEFT_OUT = [(), *((f,) for f in range(N_FOLDS)), *combinations(range(N_FOLDS), 2)]
+# Pairs that ratios are learned from, and pairs of values kept per category, of which those that occur most.
+N_PAIRS = 200_000
+MAX_RATIOS = 1 << 12
+# A pair of values is trusted as if this many pairs had been seen of which nothing is known but whether they are equal.
+SHRINKAGE = 10.0
+# Half a pair of each kind is added, so that no ratio is infinite.
+SMOOTHING = 0.5
+# With fewer labels than this, folds are of samples: new pairs will be of the same identities.
+MIN_IDENTITIES = 11
+# A ratio is learned of values that at least this many identities (or samples) of each fold have.
+MIN_HOLDERS = 2
+N_STATES = 4
+# Columns of a sample that tell its fold.
+N_FOLD_COLUMNS = 2
+MAX_RATIO = 50.0
+MAX_CATEGORIES = 1 << 16
+
+
+def left_out_sets() -> NDArray[np.int64]:
+    """Return which entry of `LEFT_OUT` belongs to a pair of samples of two folds, `NO_FOLD` being one of them.
+
+    Examples
+    --------
+    >>> sets = left_out_sets()
+    >>> int(sets[NO_FOLD, NO_FOLD]), LEFT_OUT[sets[1, NO_FOLD]], LEFT_OUT[sets[3, 1]]
+    (0, (1,), (1, 3))
+    """
+    place = {folds: number for number, folds in enumerate(LEFT_OUT)}
+    found = np.empty((N_FOLDS + 1, N_FOLDS + 1), dtype=np.int64)
+    for f in range(N_FOLDS + 1):
+        for g in range(N_FOLDS + 1):
+            found[f, g] = place[tuple(sorted({f, g} - {NO_FOLD}))]
+    return found
+
+
+SETS = left_out_sets()
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Categories of samples, and what was learned of their values.
+
+    Parameters
+    ----------
+    n_values : ndarray of int of shape (n_categories,)
+        Length of the vocabulary of each category.
+    rarities : ndarray of shape (sum of n_values,)
+        Minus log of the frequency of each value.
+    unseen : ndarray of shape (n_categories,)
+        The same of a value that is not in the vocabulary.
+    keys : ndarray of int
+        Pairs of values of which a ratio is known, sorted within each category; see `simtree._kernels.categories.key_of`.
+    n_keys : ndarray of int of shape (n_categories,)
+        Number of them.
+    ratios : ndarray of shape (n_keys, n_sets)
+        Log-likelihood ratio of same against different pairs with these values, without each of the sets `LEFT_OUT`.
+    priors : ndarray of shape (n_categories, 4, n_sets)
+        The same of other pairs of values: different, equal, one missing, both missing.
+    folds : ndarray of shape (n_samples, 2)
+        Fold of each training sample, and a random number that tells which other fold is left out for pairs within the fold.
+    """
+
+    n_values: NDArray[np.int64]
+    rarities: Floats
+    unseen: Floats
+    keys: NDArray[np.int64]
+    n_keys: NDArray[np.int64]
+    ratios: Floats
+    priors: Floats
+    folds: Floats = field(default_factory=lambda: np.empty((0, 2)))
+
+    def __len__(self) -> int:
+        return len(self.n_values)
+
+    @classmethod
+    def fit(
+        cls, codes: Floats, n_values: NDArray[np.int64], source: PairSource, known: NDArray[np.bool_] | None = None
+    ) -> Self:
+        """Learn from the codes of training samples and their pairs; nothing depends on chance.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_categories)
+            Codes of the values.
+        n_values : ndarray of int of shape (n_categories,)
+            Length of the vocabulary of each category.
+        source : PairSource
+            Pairs of the samples.
+        known : ndarray of bool of shape (n_samples,), optional
+            Samples that may be used, if others are held out: the source is then restricted to them.
+
+        Returns
+        -------
+        Categories
+            What was learned.
+        """
+        rng = np.random.default_rng(0)
+        used = np.ones(len(codes), dtype=np.bool_) if known is None else known
+        folds = np.full(len(codes), NO_FOLD)
+        units = np.full(len(codes), -1)
+        folds[used], units[used] = _folds_and_units(source, used, rng)
+        chance = rng.integers(0, N_FOLDS - 1, len(codes))
+        drawn = source.sample(N_PAIRS, rng, positive_fraction=0.5, shuffle=False)
+        of_pairs = folds[drawn.first], folds[drawn.second]
+        learned = [
+            _learn_ratios(
+                codes[drawn.first, k],
+                codes[drawn.second, k],
+                _frequent_values(codes[used, k], int(n), folds[used], units[used]),
+                drawn.same,
+                of_pairs,
+            )
+            for k, n in enumerate(n_values)
+        ]
+        rarities = [_rarities(codes[used, k], int(n)) for k, n in enumerate(n_values)]
+        return cls(
+            n_values=n_values,
+            rarities=np.concatenate([own for own, _ in rarities]),
+            unseen=np.array([unseen for _, unseen in rarities]),
+            keys=np.concatenate([keys for keys, _, _ in learned]),
+            n_keys=np.array([len(keys) for keys, _, _ in learned], dtype=np.int64),
+            ratios=np.concatenate([ratios for _, ratios, _ in learned]),
+            priors=np.stack([priors for _, _, priors in learned]),
+            folds=np.column_stack([folds, chance]).astype(np.float64),
+        )
+
+    def columns(self, codes: Floats, *, training: bool) -> Floats:
+        """Return the columns of samples that `fill` needs: their codes and folds.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_categories)
+            Codes of the values.
+        training : bool
+            Whether these are the training samples, in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories + N_FOLD_COLUMNS)
+            The columns.
+        """
+        folds = self.folds if training else np.tile([float(NO_FOLD), 0.0], (len(codes), 1))
+        return np.hstack([codes, folds])
+
+    def fill(self, pairs: Any, column: int, place: int, pairwise: Floats) -> None:
+        """Fill the columns of ``pairwise`` from ``place`` on with the coordinates of pairs.
+
+        Parameters
+        ----------
+        pairs : SamplePairs
+            Pairs of samples that have the columns of `columns`.
+        column : int
+            The first of these columns.
+        place : int
+            The first column to be filled.
+        pairwise : ndarray of shape (n_pairs, n_pairwise)
+            Pairwise coordinates.
+        """
+        starts = [np.concatenate([[0], np.cumsum(lengths)]) for lengths in (self.n_values, self.n_keys)]
+        known = (self.rarities, starts[0], self.unseen, self.keys, starts[1], self.ratios, self.priors, SETS)
+        kernels.fill_categories(*pairs[:4], column, self.n_values, *known, place, pairwise)
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds: what is needed for new pairs."""
+        return {
+            "n_values": self.n_values,
+            "rarities": self.rarities,
+            "unseen": self.unseen,
+            "keys": self.keys,
+            "n_keys": self.n_keys,
+            "ratios": np.ascontiguousarray(self.ratios[:, 0]),
+            "priors": np.ascontiguousarray(self.priors[:, :, 0]),
+        }
+
+    @classmethod
+    def _from_state(cls, fields: Any) -> Self:
+        """Return the categories of a model file."""
+        n_values = fields.lengths("n_values", None)
+        if not 0 < len(n_values) <= MAX_CATEGORIES:
+            raise fields.fail("n_values", "must have one entry per category")
+        keys = fields.array("keys", "int64", (None,), low=0)
+        n_keys = fields.lengths("n_keys", len(n_values), len(keys))
+        ends = np.cumsum(n_keys)[:-1]
+        for own, n in zip(np.split(keys, ends), n_values.tolist(), strict=True):
+            if (np.diff(own) <= 0).any() or (len(own) and own[-1] >= (n + 1) ** 2):
+                raise fields.fail("keys", "must be increasing pairs of values")
+        ratios = fields.array("ratios", "float64", keys.shape, low=-MAX_RATIO, high=MAX_RATIO)
+        priors = fields.array("priors", "float64", (len(n_values), N_STATES), low=-MAX_RATIO, high=MAX_RATIO)
+        rarities = fields.array("rarities", "float64", (int(n_values.sum()),), low=0.0, high=MAX_RATIO)
+        unseen = fields.array("unseen", "float64", n_values.shape, low=0.0, high=MAX_RATIO)
+        return cls(n_values, rarities, unseen, keys, n_keys, ratios[:, None], priors[:, :, None])
+
+
+def _folds_and_units(
+    source: PairSource, known: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the fold and the unit of each known sample: its identity if there are many, otherwise itself."""
+    identities = same_identities(source, len(known))
+    if source.labels is None:
+        identities = np.unique(identities[known], return_inverse=True)[1]
+    n_identities = int(identities.max()) + 1
+    if n_identities >= MIN_IDENTITIES:
+        return assign_folds(n_identities, N_FOLDS, rng)[identities], identities
+    return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
+
+
+def _frequent_values(codes: Floats, n_values: int, folds: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each value, and last a missing one, is one that enough units of each fold have."""
+    values = np.where(codes < 0, n_values, codes)
+    inside = values <= n_values
+    holders = np.unique(np.column_stack([values[inside].astype(np.int64), folds[inside], units[inside]]), axis=0)
+    counts = np.zeros((n_values + 1, N_FOLDS), dtype=np.int64)
+    np.add.at(counts, (holders[:, 0], holders[:, 1]), 1)
+    return np.asarray(counts.min(axis=1) >= MIN_HOLDERS)
+
+
+def same_identities(source: PairSource, n_samples: int) -> NDArray[np.int64]:
+    """Return the identity of each sample: its label, or which samples the given same pairs link with it.
+
+    Parameters
+    ----------
+    source : PairSource
+        Pairs of the samples.
+    n_samples : int
+        Number of samples.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+        Identities.
+    """
+    if source.labels is not None:
+        return np.asarray(source.labels)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    given = source.given()
+    assert given is not None
+    same = given.take(given.same)
+    links = coo_array((np.ones(len(same), dtype=np.int8), (same.first, same.second)), shape=(n_samples, n_samples))
+    return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
+
+
+def _rarities(codes: Floats, n_values: int) -> tuple[Floats, float]:
+    """Return minus log of the frequency of each value, and of a typical value that is not in the vocabulary."""
+    present = codes[codes >= 0]
+    known = present < n_values
+    counts = np.bincount(present[known].astype(np.int64), minlength=n_values)
+    others = np.unique(present[~known], return_counts=True)[1]
+    n = max(len(present), 1)
+    typical = float(others.mean()) if len(others) else 1.0
+    return np.log(n / np.maximum(counts, 1)), float(np.log(n / typical)) if typical < n else 0.0
+
+
+def _learn_ratios(
+    u: Floats,
+    v: Floats,
+    frequent: NDArray[np.bool_],
+    same: NDArray[np.bool_],
+    folds: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return the keys of the most frequent pairs of values, their ratios and the ratios of the states, without each set.
+
+    ``frequent`` tells of which values, missing being the last, ratios are learned.
+    """
+    n_values = len(frequent) - 1
+    i, j = (np.where(own < 0, n_values, np.minimum(own, n_values + 1)).astype(np.int64) for own in (u, v))
+    keys = np.minimum(i, j) * (n_values + 1) + np.maximum(i, j)
+    frequent = np.append(frequent, False)  # what is not in the vocabulary
+    keys[~(frequent[i] & frequent[j])] = -1
+    states = np.where((u < 0) & (v < 0), 3, np.where((u < 0) | (v < 0), 2, np.where(u == v, 1, 0)))
+    # Counts of same and different pairs by key (or state) and by the two folds, from which those of a set are subtracted.
+    known, of_key, totals = np.unique(keys[keys >= 0], return_inverse=True, return_counts=True)
+    of_folds = folds[0] * N_FOLDS + folds[1]
+    by_key = _counts(of_key, same[keys >= 0], of_folds[keys >= 0], len(known))
+    by_state = _counts(states, same, of_folds, N_STATES)
+    n_all = by_state.sum(axis=1)  # (n_sets, 2)
+    weight = n_all[:, 1] / np.maximum(n_all[:, 0], 1.0)  # of a different pair, so that both kinds weigh equally
+    shares = (by_state[:, :, 1] + SMOOTHING, by_state[:, :, 0] * weight[:, None] + SMOOTHING)
+    priors = np.log(shares[0] / shares[1])  # (n_sets, n_states)
+    kept = np.sort(np.argsort(-totals, kind="stable")[:MAX_RATIOS])
+    state_of_key = np.zeros(len(known), dtype=np.int64)
+    state_of_key[of_key] = states[keys >= 0]
+    expected = 1.0 / (1.0 + np.exp(-priors[:, state_of_key[kept]]))  # share of same pairs of the state
+    n_same, n_different = by_key[:, kept, 1], by_key[:, kept, 0] * weight[:, None]
+    ratios = np.log((n_same + SHRINKAGE * expected) / (n_different + SHRINKAGE * (1.0 - expected)))
+    clipped = np.clip(ratios, -MAX_RATIO, MAX_RATIO)
+    return known[kept], np.ascontiguousarray(clipped.T), np.ascontiguousarray(np.clip(priors, -MAX_RATIO, MAX_RATIO).T)
+
+
+def _counts(codes: NDArray[np.int64], same: NDArray[np.bool_], folds: NDArray[np.int64], n: int) -> Floats:
+    """Return the number of pairs by set of folds that are left out, code, and kind (different, same)."""
+    cell = (codes * 2 + same) * N_FOLDS**2 + folds
+    counts = np.bincount(cell, minlength=n * 2 * N_FOLDS**2).reshape(n, 2, N_FOLDS, N_FOLDS)
+    found = np.empty((len(LEFT_OUT), n, 2))
+    for number, left_out in enumerate(LEFT_OUT):
+        kept = np.delete(np.arange(N_FOLDS), left_out)
+        found[number] = counts[:, :, kept][:, :, :, kept].sum(axis=(2, 3))
+    return found

@@ -1,0 +1,193 @@
+"""Cells of the columns of a table: numbers, booleans, dates, or values that rows have the numbers of."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._utils.validation import count
+
+NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
+# Nanoseconds.
+DAY = 86_400 * 10**9
+
+Value = str | float
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of a column: numbers, booleans, dates (datetime64[ns]), or values of which each row has a number."""
+
+    kind: str
+    array: NDArray[Any]
+    values: tuple[Value, ...] = ()
+    declared: bool = False  # by the type of the column
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether each cell is missing."""
+        if self.kind == CATEGORY:
+            return np.asarray(self.array < 0)
+        return np.asarray(np.isnat(self.array) if self.kind == DATE else np.isnan(self.array))
+
+    def as_values(self) -> Cells:
+        """Return numbers, booleans or dates as values."""
+        if self.kind == CATEGORY:
+            return self
+        keys = self.array.astype("datetime64[us]").astype(str) if self.kind == DATE else self.array
+        found, codes = np.unique(keys, return_inverse=True)
+        codes = np.where(self.missing, -1, codes)
+        known = np.unique(codes[codes >= 0])
+        renumbered = np.full(len(found) + 1, -1)
+        renumbered[known] = np.arange(len(known))
+        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()), self.declared)
+
+
+def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
+    """Return the names of the columns of a table, None if it has none, and their cells.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars, pyarrow), or array-like of shape (n_samples, n_features)
+        The table.
+
+    Returns
+    -------
+    names : list of str or None
+        Names of the columns.
+    cells : list of Cells
+        Their cells.
+    """
+    named = list(_frame_columns(X))
+    if named:
+        names = [str(name) for name, _ in named]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"X has two columns {twice!r}; give them different names.")
+        return names, [_series_cells(name, column) for name, column in zip(names, (own for _, own in named), strict=True)]
+    array = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    if array.ndim != 2:
+        raise ValueError(f"X has {count(array.ndim, 'dimension')}; give a table with rows and columns.")
+    return None, [_array_cells(str(j), column) for j, column in enumerate(array.T)]
+
+
+def _frame_columns(X: Any) -> Iterator[tuple[Any, Any]]:
+    if hasattr(X, "column_names") and hasattr(X, "schema"):  # pyarrow
+        for name in X.column_names:
+            yield name, X.column(name)
+    elif hasattr(X, "columns") and hasattr(X, "dtypes") and not callable(X.columns):
+        for j, name in enumerate(X.columns):
+            yield name, X.iloc[:, j] if hasattr(X, "iloc") else X[name]
+
+
+def _series_cells(name: str, column: Any) -> Cells:
+    """Return the cells of a column of a data frame."""
+    dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # a category of pandas
+        values = column.cat.categories
+        return _coded(name, column.cat.codes.to_numpy(), values.to_numpy(), declared=True)
+    declared = dtype.startswith(("categorical", "enum", "dictionary"))
+    if dtype.startswith("dictionary"):
+        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        column = column.cast(column.type.value_type)
+    if hasattr(column, "to_pylist") and not dtype.startswith(("int", "uint", "float", "double", "half", "date", "timestamp")):
+        array = np.array([*column.to_pylist(), None], dtype=object)[:-1]  # pyarrow: strings and booleans
+    elif hasattr(column, "isna") and is_numeric(column.dtype):
+        array = column.to_numpy(dtype=np.float64, na_value=np.nan) if dtype != "bool" else column.to_numpy()
+        if dtype.startswith("bool"):
+            return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
+    elif dtype.startswith("datetime64") and hasattr(column, "dt") and getattr(column.dt, "tz", None) is not None:
+        array = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+    else:
+        array = np.asarray(column.to_numpy())
+    found = _array_cells(name, array)
+    return replace(found, declared=declared) if declared else found
+
+
+def _array_cells(name: str, array: NDArray[Any]) -> Cells:
+    """Return the cells of an array: by its type, or by the types of its objects, which must be of one kind."""
+    kind = array.dtype.kind
+    if kind in "iuf":
+        return Cells(NUMBER, np.asarray(array, dtype=np.float64))
+    if kind == "b":
+        return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
+    if kind == "M":
+        return Cells(DATE, array.astype("datetime64[ns]"))
+    if kind == "m":
+        days = array.astype("timedelta64[ns]").astype(np.float64) / DAY
+        return Cells(NUMBER, np.where(np.isnat(array), np.nan, days))
+    if kind not in "OUT":
+        raise ValueError(f"X has the column {name!r} of type {array.dtype}; convert it to numbers or text, or drop it.")
+    return _object_cells(name, array)
+
+
+def _object_cells(name: str, array: NDArray[Any]) -> Cells:
+    lookup: dict[Any, int] = {}
+    codes = np.fromiter(
+        (-1 if _is_missing(cell) else lookup.setdefault(cell, len(lookup)) for cell in array), np.int64, len(array)
+    )
+    values = list(lookup)
+    kinds = {_kind_of(value) for value in values}
+    if len(kinds) > 1 or None in kinds:
+        first = values[0]
+        other = next((value for value in values if _kind_of(value) is None or _kind_of(value) != _kind_of(first)), first)
+        raise ValueError(
+            f"X has the column {name!r} of mixed types, such as {first!r} and {other!r}; make all of its values text, or all "
+            "of them numbers."
+        )
+    kind = (kinds.pop() if kinds else None) or NUMBER
+    if kind == CATEGORY:
+        return Cells(CATEGORY, codes, tuple(values))
+    if kind == DATE:
+        dates = np.array([*(np.datetime64(_plain_date(value), "ns") for value in values), np.datetime64("NaT", "ns")])
+        return Cells(DATE, dates[codes])
+    return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes])
+
+
+def _coded(name: str, codes: NDArray[Any], values: NDArray[Any], *, declared: bool) -> Cells:
+    """Return the cells of a column of categories, of which only the values that occur are kept."""
+    used = np.unique(codes[codes >= 0])
+    renumbered = np.full(len(values) + 1, -1)
+    renumbered[used] = np.arange(len(used))
+    return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()), declared)
+
+
+def _is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, or what pandas has in their place."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
+
+
+def _kind_of(value: Any) -> str | None:
+    if isinstance(value, str):
+        return CATEGORY
+    if isinstance(value, bool | np.bool_):
+        return BOOLEAN
+    if isinstance(value, numbers.Real):
+        return NUMBER
+    return DATE if isinstance(value, date | np.datetime64) else None
+
+
+def _plain_date(value: Any) -> Any:
+    """Return a date without its time zone, in UTC."""
+    offset = value.utcoffset() if hasattr(value, "utcoffset") else None
+    return value if offset is None else value.replace(tzinfo=None) - offset
+
+
+def _key(value: Any) -> Value:
+    """Return a value as a vocabulary has it: text or a number."""
+    if isinstance(value, str):
+        return value
+    return float(value) if isinstance(value, numbers.Real | np.bool_) else str(value)
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Return whether a type, of pandas or polars, is one of numbers or booleans."""
+    if hasattr(dtype, "kind"):
+        return bool(dtype.kind in "biuf")
+    return str(dtype).startswith(("Int", "UInt", "Float", "Bool"))

@@ -1,0 +1,456 @@
+"""Tables as they are: kinds of columns, and the matrix of numbers and category codes that a table is read into.
+
+A matrix has one column per number, boolean (0 and 1) and category, and one or two per date: days, and the hour of the day if
+there is a time. A category is the number of its value in a vocabulary. Values that are not in it, because they were not seen in
+training or because only one identity has them, have large codes of their own that are computed from the value: equal values
+have equal codes wherever they are read, others differ, and none is taken for missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simtree._utils.validation import count
+from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, is_numeric, table_cells
+
+Floats = NDArray[np.float64]
+
+LEFT_OUT = "left out"
+KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE, LEFT_OUT)
+#: Which columns are categories by default: text, and columns whose type says so.
+FROM_DTYPE = "from_dtype"
+#: Code of a missing category.
+MISSING = -1.0
+#: Codes of values that are not in the vocabulary begin here. All of them are exact in float32, which galleries may store: they
+#: have so many binary digits and exponents.
+FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
+# Text with more distinct values than this share of the rows identifies rows.
+MAX_DISTINCT_SHARE = 0.9
+# Longer vocabularies in a model file are treated as damage.
+MAX_VALUES, MAX_COLUMNS = 1 << 24, 1 << 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Its name; its number if there are no names.
+    kind : str
+        One of `KINDS`.
+    missing : float
+        Share of missing values in the training table.
+    n_distinct : int
+        Number of distinct values of a category in the training table.
+    values : tuple of str and float
+        Vocabulary of a category.
+    has_time : bool
+        Whether a date has a time of the day.
+    """
+
+    name: str
+    kind: str
+    missing: float = 0.0
+    n_distinct: int = 0
+    values: tuple[Value, ...] = ()
+    has_time: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix that this one is read into."""
+        if self.kind == LEFT_OUT:
+            return []
+        return [self.name, f"{self.name}: hour"] if self.kind == DATE and self.has_time else [self.name]
+
+    def __str__(self) -> str:
+        distinct = f" with {count(self.n_distinct, 'value')}" if self.kind == CATEGORY else ""
+        time = " and time" if self.has_time else ""
+        missing = f", {self.missing:.1%} missing" if self.missing else ""
+        return f"{self.kind}{time}{distinct}{missing}"
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table, and how they are read into a matrix.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns, in the order of the table.
+    named : bool
+        Whether the table had names, by which columns are found.
+    tokens : tuple of str
+        Words for a missing value in files; the command replaces them before a table is read.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": [1.5, 2.0, 2.0], "colour": ["red", "blue", "red"], "new": [True, False, True]})
+    >>> columns = TableColumns.of(table)
+    >>> columns.names
+    ['size', 'new', 'colour']
+    >>> columns.read(table)
+    array([[1.5, 1. , 0. ],
+           [2. , 0. , 1. ],
+           [2. , 1. , 0. ]])
+    >>> print("; ".join(f"{column.name}: {column}" for column in columns.columns))
+    size: number; colour: category with 2 values; new: boolean
+    """
+
+    columns: tuple[Column, ...]
+    named: bool
+    tokens: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any, categorical_features: Any = FROM_DTYPE) -> Self:
+        """Return the columns of a table: their kinds, and the values of categories.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars, pyarrow), or array-like of shape (n_samples, n_features)
+            The table.
+        categorical_features : "from_dtype", or array-like of bool, int or str
+            Columns that are categories although they hold numbers, or text that is different in nearly every row.
+
+        Returns
+        -------
+        TableColumns
+            The columns.
+        """
+        names, cells = table_cells(X)
+        chosen = chosen_columns(categorical_features, names, len(cells))
+        found = [_column(str(j) if names is None else names[j], own, j in chosen) for j, own in enumerate(cells)]
+        if all(column.kind == LEFT_OUT for column in found):
+            raise ValueError("X has no column left; name those of text in categorical_features.")
+        return cls(tuple(found), names is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix: categories come last."""
+        return [name for last in (False, True) for column in self._of(last) for name in column.names]
+
+    @property
+    def categories(self) -> NDArray[np.int64]:
+        """Columns of the matrix that are codes of categories: the last ones."""
+        n = len(self.names)
+        return np.arange(n - len(self._of(True)), n)
+
+    def _of(self, categories: bool) -> list[Column]:
+        """Return the columns that are categories, or the others."""
+        return [column for column in self.columns if (column.kind == CATEGORY) == categories]
+
+    @property
+    def n_values(self) -> NDArray[np.int64]:
+        """Length of the vocabulary of each category."""
+        return np.array([len(column.values) for column in self._of(True)], dtype=np.int64)
+
+    def read(self, X: Any) -> Floats:
+        """Return a table as a matrix; NaN where a number or date is missing, `MISSING` where a category is.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            A table with these columns, found by name if both have names.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            The matrix.
+        """
+        names, cells = table_cells(X)
+        if names is None or not self.named:
+            if len(cells) != len(self.columns):
+                n_columns = count(len(cells), "column")
+                raise ValueError(f"X has {n_columns}, but the model was fitted on {len(self.columns)}; give the same columns.")
+            own = dict(zip([column.name for column in self.columns], cells, strict=True))
+        else:
+            own = dict(zip(names, cells, strict=True))
+        read = []
+        for column in [*self._of(False), *self._of(True)]:
+            if column.kind == LEFT_OUT:
+                continue
+            if column.name not in own:
+                raise ValueError(
+                    f"X has no column {column.name!r}, on which the model was fitted; give a table with this column."
+                )
+            read += _read(column, own[column.name])
+        return np.column_stack(read)
+
+    def without_private(self, matrix: Floats, identities: NDArray[np.int64]) -> Self:
+        """Return the columns without values that only one identity has, whose codes in the matrix are changed accordingly.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_samples, n_columns)
+            What `read` returned; changed in place.
+        identities : ndarray of int of shape (n_samples,)
+            Identity of each row.
+
+        Returns
+        -------
+        TableColumns
+            The columns with shorter vocabularies.
+        """
+        places = iter(self.categories.tolist())
+        found = []
+        for column in self.columns:
+            if column.kind == CATEGORY:
+                codes = matrix[:, next(places)]
+                known = (codes >= 0) & (codes < len(column.values))
+                of_value = codes[known].astype(np.int64)
+                low = np.full(len(column.values), np.iinfo(np.int64).max)
+                high = np.full(len(column.values), -1)
+                np.minimum.at(low, of_value, identities[known])
+                np.maximum.at(high, of_value, identities[known])
+                shared = low < high
+                new = np.array([0.0 if kept else hashed(value) for value, kept in zip(column.values, shared, strict=True)])
+                new[shared] = np.arange(np.count_nonzero(shared))
+                codes[known] = new[of_value]
+                column = replace(column, values=tuple(value for value, kept in zip(column.values, shared, strict=True) if kept))
+            found.append(column)
+        return replace(self, columns=tuple(found))
+
+    def words(self, row: Floats) -> NDArray[Any]:
+        """Return a row of a matrix with words in place of codes, as far as they are known.
+
+        Parameters
+        ----------
+        row : ndarray of shape (n_columns,)
+            A row.
+
+        Returns
+        -------
+        ndarray of objects of shape (n_columns,)
+            Numbers and words.
+        """
+        found = row.astype(object)
+        for place, column in zip(self.categories, self._of(True), strict=True):
+            code = int(row[place])
+            found[place] = "missing" if code < 0 else str(column.values[code]) if code < len(column.values) else "(other)"
+        return found
+
+    def _get_state(self) -> dict[str, Any]:
+        """Return what a model file holds of the columns."""
+        return {
+            "named": self.named,
+            "tokens": list(self.tokens),
+            "columns": [
+                {
+                    "name": column.name,
+                    "kind": column.kind,
+                    "missing": column.missing,
+                    "n_distinct": column.n_distinct,
+                    "values": list(column.values),
+                    "has_time": column.has_time,
+                }
+                for column in self.columns
+            ],
+        }
+
+    @classmethod
+    def _from_state(cls, fields: Any) -> Self:
+        """Return the columns of a model file."""
+        found = []
+        for part in fields.parts("columns", MAX_COLUMNS):
+            kind = part.string("kind", KINDS)
+            values = part.items("values", MAX_VALUES)
+            plain = all(isinstance(value, str) or (type(value) is float and np.isfinite(value)) for value in values)
+            if not plain or len(set(values)) < len(values) or (values and kind != CATEGORY):
+                raise part.fail("values", "must be distinct strings and numbers, of a category")
+            found.append(
+                Column(
+                    part.string("name"),
+                    kind,
+                    part.number("missing", 0.0, 1.0),
+                    part.integer("n_distinct", 0, 1 << 53),
+                    tuple(values),
+                    part.flag("has_time"),
+                )
+            )
+        if not any(column.names for column in found):
+            raise fields.fail("columns", "must have one that is not left out")
+        return cls(tuple(found), fields.flag("named"), tuple(fields.strings("tokens", MAX_COLUMNS)))
+
+
+def is_table(X: Any) -> bool:
+    """Return whether this is a data frame with a column that is not of numbers or booleans, or one of pyarrow.
+
+    Parameters
+    ----------
+    X : object
+        What was given as samples.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_table(pd.DataFrame({"a": [1.0]})), is_table(pd.DataFrame({"a": ["x"]})), is_table([[1.0]])
+    (False, True, False)
+    """
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
+        return True
+    columns, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if columns is None or dtypes is None or callable(columns) or not hasattr(dtypes, "__iter__"):
+        return False
+    return not all(is_numeric(dtype) for dtype in dtypes)
+
+
+def is_chosen(categorical_features: Any) -> bool:
+    """Return whether the parameter names columns, instead of leaving them to their types.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or array-like of bool, int or str
+        The parameter of models.
+
+    Returns
+    -------
+    bool
+    """
+    return categorical_features is not None and not (
+        isinstance(categorical_features, str) and categorical_features == FROM_DTYPE
+    )
+
+
+def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_columns: int) -> set[int]:
+    """Return the columns that are said to be categories.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or array-like of bool, int or str
+        The parameter of models.
+    names : sequence of str or None
+        Names of the columns.
+    n_columns : int
+        Number of columns.
+
+    Returns
+    -------
+    set of int
+        Numbers of columns.
+    """
+    if not is_chosen(categorical_features):
+        return set()
+    given = np.atleast_1d(np.asarray(categorical_features))
+    if not given.size:
+        return set()
+    if given.dtype == np.bool_:
+        if given.shape != (n_columns,):
+            raise ValueError(f"categorical_features is a mask of shape {given.shape}; X has {count(n_columns, 'column')}.")
+        return set(np.flatnonzero(given).tolist())
+    if given.dtype.kind in "iu":
+        if given.size and (given.min() < 0 or given.max() >= n_columns):
+            bad = given[(given < 0) | (given >= n_columns)][0]
+            raise ValueError(f"categorical_features has the column {bad}; X has {count(n_columns, 'column')}, numbered from 0.")
+        return set(given.tolist())
+    if given.dtype.kind not in "UO" or not all(isinstance(name, str) for name in given.tolist()):
+        raise ValueError(
+            f"categorical_features={categorical_features!r} is not a mask, numbers or names of columns; give one of these, or "
+            f"{FROM_DTYPE!r}."
+        )
+    if names is None:
+        raise ValueError(f"categorical_features={categorical_features!r}: X has no column names; give numbers of columns.")
+    unknown = [name for name in given.tolist() if name not in names]
+    if unknown:
+        raise ValueError(f"categorical_features has {unknown[0]!r}; the columns of X are {', '.join(map(repr, names))}.")
+    return {list(names).index(name) for name in given.tolist()}
+
+
+def hashed(value: Value) -> float:
+    """Return the code of a value that is not in a vocabulary: the same wherever it is read.
+
+    Parameters
+    ----------
+    value : str or float
+        The value.
+
+    Returns
+    -------
+    float
+        A number of at least `FIRST_HASHED`. Two values have the same one with a probability of 4e-9.
+
+    Examples
+    --------
+    >>> hashed("red") == hashed("red") > 2**31, hashed("red") == hashed("blue"), hashed("1.0") == hashed(1.0)
+    (True, False, False)
+    """
+    text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
+    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)
+    return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent
+
+
+def _column(name: str, cells: Cells, chosen: bool) -> Column:
+    """Return what is known of a column of the training table."""
+    missing = float(np.mean(cells.missing)) if len(cells.array) else 0.0
+    if chosen or cells.kind == CATEGORY:
+        own = cells.as_values()
+        n_present = int(np.count_nonzero(own.array >= 0))
+        if not n_present:
+            return Column(name, CATEGORY, missing)
+        if len(own.values) > MAX_DISTINCT_SHARE * n_present and n_present > 1:
+            if chosen and len(own.values) == n_present:
+                raise ValueError(
+                    f"categorical_features names the column {name!r}, whose values are all different; leave it out, for no two "
+                    "rows can be equal in it."
+                )
+            if not chosen:
+                warnings.warn(
+                    f"X has the column {name!r} of text with a different value in nearly every row ({len(own.values):,} values "
+                    f"in {n_present:,} rows); it is left out, unless categorical_features names it.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return Column(name, LEFT_OUT, missing, len(own.values))
+        return Column(name, CATEGORY, missing, len(own.values), own.values)
+    _check_finite(name, cells)
+    has_time = False
+    if cells.kind == DATE:
+        stamps = cells.array[~cells.missing].astype(np.int64)
+        has_time = bool((stamps % DAY != 0).any())
+    return Column(name, cells.kind, missing, has_time=has_time)
+
+
+def _read(column: Column, cells: Cells) -> list[Floats]:
+    """Return the columns of the matrix that the cells of a column are read into."""
+    if column.kind == CATEGORY:
+        own = cells.as_values()
+        known = {value: float(code) for code, value in enumerate(column.values)}
+        codes = [known[value] if value in known else hashed(value) for value in own.values]
+        return [np.array([*codes, MISSING])[own.array]]
+    if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
+        if not cells.missing.all():
+            example = "" if cells.kind != CATEGORY else f", such as {cells.values[0]!r}"
+            found = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
+            raise ValueError(
+                f"X has the column {column.name!r} of {found[cells.kind]}{example}, but the model was fitted on "
+                f"{found[column.kind]} there; convert it to {found[column.kind]}."
+            )
+        return [np.full(len(cells.array), np.nan) for _ in column.names]
+    _check_finite(column.name, cells)
+    if column.kind != DATE:
+        return [np.asarray(cells.array, dtype=np.float64)]
+    stamps = cells.array.astype(np.int64)
+    days, rest = np.divmod(stamps, DAY)
+    parts = [np.where(cells.missing, np.nan, days), np.where(cells.missing, np.nan, rest / (DAY / 24))]
+    return parts[: len(column.names)]
+
+
+def _check_finite(name: str, cells: Cells) -> None:
+    if cells.kind == NUMBER and np.isinf(cells.array).any():
+        row = int(np.flatnonzero(np.isinf(cells.array))[0])
+        raise ValueError(
+            f"X contains infinity in column {name!r}, first in row {row}; replace it by a finite number, or leave the row out."
+        )

@@ -1,0 +1,387 @@
+"""ColumnRepresentation: transformers of some columns, chosen by name or number, side by side."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils import get_tags
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from simtree._utils.matrices import check_matrix
+from simtree._utils.validation import check_choice, count
+from simtree.io._registry import REPRESENTATION, convert, register
+
+DROP, PASSTHROUGH = "drop", "passthrough"
+# scikit-learn's transformers that take NaN and return it.
+PASSING_ON = (MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
+
+
+@register(REPRESENTATION)
+class ColumnRepresentation(TransformerMixin, BaseEstimator):
+    """Apply transformers to some columns each, and put the results side by side.
+
+    It is scikit-learn's `ColumnTransformer` as far as a model file can hold it. A `ColumnTransformer` that is given as the
+    ``representation`` of a model becomes one.
+
+    Parameters
+    ----------
+    transformers : list of (name, transformer, columns) tuples
+        What is applied to which columns: a transformer, ``"passthrough"`` or ``"drop"``; and names or numbers of columns, one
+        or a list of them, or a mask. Names need a data frame.
+    remainder : {"drop", "passthrough"}, default="drop"
+        What becomes of the columns that are not named; ``"passthrough"`` puts them last.
+
+    Attributes
+    ----------
+    transformers_ : list of (name, transformer, columns) tuples
+        The fitted transformers, and their columns as numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from simtree.representation import ColumnRepresentation, Imputer
+    >>> parts = [("filled", Imputer(), [0]), ("scaled", StandardScaler(), [1])]
+    >>> ColumnRepresentation(parts).fit_transform([[1.0, 5.0], [np.nan, 7.0], [3.0, 6.0]]).round(2)
+    array([[ 1.  , -1.22],
+           [ 2.  ,  1.22],
+           [ 3.  ,  0.  ]])
+    """
+
+    def __init__(self, transformers: Sequence[tuple[str, Any, Any]], *, remainder: str = DROP) -> None:
+        self.transformers = transformers
+        self.remainder = remainder
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Fit the transformers on their columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,), optional
+            Labels, for transformers that use them.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Fit the transformers on their columns, and return what their ``fit_transform`` returns, side by side.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,), optional
+            Labels, for transformers that use them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Transformed training samples.
+        """
+        self._check_parameters()
+        samples = check_matrix(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        names = getattr(self, "feature_names_in_", None)
+        self.transformers_: list[tuple[str, Any, NDArray[np.int64]]] = []
+        found = []
+        for name, transformer, columns in self.transformers:
+            rows = column_numbers(columns, samples.shape[1], names)
+            fitted = transformer if isinstance(transformer, str) else clone(transformer)
+            own = np.ascontiguousarray(samples[:, rows])  # sums of columns must not depend on the layout
+            made = own if isinstance(fitted, str) else fitted.fit_transform(own, y)
+            self.transformers_.append((name, fitted, rows))
+            found += [] if fitted == DROP else [made]
+        return self._joined(samples, found)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the transformed columns side by side.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Transformed samples.
+        """
+        check_is_fitted(self)
+        samples = check_matrix(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        found = [
+            samples[:, columns] if fitted == PASSTHROUGH else fitted.transform(np.ascontiguousarray(samples[:, columns]))
+            for _, fitted, columns in self.transformers_
+            if fitted != DROP
+        ]
+        return self._joined(samples, found)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the output columns; equal names are preceded by that of their transformer.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the features; by default those seen in `fit`.
+
+        Returns
+        -------
+        ndarray of str
+            Names of the output columns.
+        """
+        check_is_fitted(self)
+        names = np.asarray(_check_feature_names_in(self, input_features), dtype=object)
+        found: list[tuple[str, str]] = []
+        for name, fitted, columns in self.transformers_:
+            if fitted != DROP:
+                own = names[columns] if fitted == PASSTHROUGH else fitted.get_feature_names_out(names[columns])
+                found += [(name, str(column)) for column in own]
+        if self.remainder == PASSTHROUGH:
+            found += [("remainder", str(column)) for column in names[self._others()]]
+        plain = [column for _, column in found]
+        if len(set(plain)) < len(plain):
+            plain = [f"{name}__{column}" for name, column in found]
+        return np.array(plain, dtype=object)
+
+    def _joined(self, samples: NDArray[np.float64], found: list[Any]) -> NDArray[np.float64]:
+        if self.remainder == PASSTHROUGH:
+            found = [*found, samples[:, self._others()]]
+        if not found:
+            raise ValueError("transformers keeps no column; name one, or set remainder='passthrough'.")
+        return np.hstack([dense(part) for part in found]).astype(np.float64, copy=False)
+
+    def _others(self) -> NDArray[np.int64]:
+        """Return the columns that no transformer has."""
+        named = [columns for _, _, columns in self.transformers_]
+        return np.setdiff1d(np.arange(self.n_features_in_), np.concatenate([[], *named])).astype(np.int64)
+
+    def _check_parameters(self) -> None:
+        check_choice("remainder", self.remainder, (DROP, PASSTHROUGH))
+        parts = self.transformers
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, tuple) and len(part) == 3 for part in parts):
+            raise TypeError(f"transformers={parts!r} is not a list of tuples; give (name, transformer, columns) each.")
+        names = [name for name, _, _ in parts]
+        if not parts or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise ValueError(f"transformers has the names {names!r}; give at least one, and distinct strings.")
+        for name, transformer, _ in parts:
+            is_word = isinstance(transformer, str)
+            if (is_word and transformer not in (DROP, PASSTHROUGH)) or not (is_word or hasattr(transformer, "fit_transform")):
+                raise TypeError(f"transformers: {name!r} has {transformer!r}; give a transformer, 'passthrough' or 'drop'.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        steps = [part[1] for part in self.transformers if not isinstance(part[1], str)]
+        tags.target_tags.required = any(get_tags(step).target_tags.required for step in steps)
+        return tags
+
+
+def column_numbers(columns: Any, n_features: int, names: Sequence[str] | None) -> NDArray[np.int64]:
+    """Return columns that are given by name or number, one or a list of them, or as a mask, as numbers.
+
+    Parameters
+    ----------
+    columns : str, int, or array-like of them or of bool
+        The columns.
+    n_features : int
+        Number of columns that there are.
+    names : sequence of str or None
+        Their names, if they have any.
+
+    Returns
+    -------
+    ndarray of int
+        Numbers of the columns.
+
+    Examples
+    --------
+    >>> column_numbers(["b", "a"], 2, ["a", "b"]), column_numbers(-1, 2, None), column_numbers([True, False], 2, None)
+    (array([1, 0]), array([1]), array([0]))
+    """
+    if callable(columns) or isinstance(columns, slice):
+        raise TypeError(f"columns={columns!r} is neither names nor numbers of columns; give a list of them.")
+    given: list[Any] = [columns] if isinstance(columns, str | numbers.Integral) else list(columns)
+    if given and all(isinstance(entry, bool | np.bool_) for entry in given):
+        if len(given) != n_features:
+            raise ValueError(f"columns is a mask of length {len(given)}; X has {count(n_features, 'column')}.")
+        return np.flatnonzero(given)
+    found = []
+    for entry in given:
+        if isinstance(entry, str):
+            if names is None:
+                raise ValueError(f"columns={columns!r}: X has no column names; give a data frame, or numbers of columns.")
+            if entry not in list(names):
+                raise ValueError(f"columns: X has no column {entry!r}; its columns are {', '.join(map(repr, names))}.")
+            found.append(list(names).index(entry))
+        elif isinstance(entry, int | np.integer) and -n_features <= entry < n_features:
+            found.append(int(entry) % n_features)
+        else:
+            raise ValueError(f"columns has {entry!r}; give names, or numbers from {-n_features} to {n_features - 1}.")
+    return np.array(found, dtype=np.int64)
+
+
+def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> Any:
+    """Return a representation whose columns are given by number, and without any `ColumnTransformer`.
+
+    Models pass matrices without names to their representation, so names are looked up before.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        The representation; it is not modified.
+    names : sequence of str or None
+        Names of the columns of X.
+
+    Returns
+    -------
+    transformer or None
+        The representation itself if nothing is to be changed.
+    """
+    if type(representation) is Pipeline:
+        (name, first), *others = representation.steps
+        numbered = with_numbered_columns(first, names)
+        later = [(step, with_numbered_columns(part, None)) for step, part in others]
+        if numbered is first and all(new is old for (_, new), (_, old) in zip(later, others, strict=True)):
+            return representation
+        return Pipeline([(name, numbered), *later])
+    if type(representation) is ColumnTransformer:
+        representation = from_column_transformer(representation)
+    if type(representation) is not ColumnRepresentation or names is None:
+        return representation
+    parts = []
+    for name, transformer, columns in representation.transformers:
+        by_name = column_numbers(columns, len(names), names).tolist()
+        parts.append((name, with_numbered_columns(transformer, np.asarray(names)[by_name].tolist()), by_name))
+    return ColumnRepresentation(parts, remainder=representation.remainder)
+
+
+def from_column_transformer(given: ColumnTransformer) -> ColumnRepresentation:
+    """Return a scikit-learn `ColumnTransformer` as a `ColumnRepresentation`; a fitted one if it is fitted.
+
+    Parameters
+    ----------
+    given : ColumnTransformer
+        What is converted; it is not modified.
+
+    Returns
+    -------
+    ColumnRepresentation
+        The same transformers of the same columns.
+    """
+    if given.transformer_weights is not None or not isinstance(given.remainder, str):
+        raise TypeError(
+            "a ColumnTransformer with transformer_weights, or with a transformer as its remainder, is not supported; name its "
+            "columns in transformers, and set remainder to 'drop' or 'passthrough'."
+        )
+    found = ColumnRepresentation(list(given.transformers), remainder=given.remainder)
+    if hasattr(given, "transformers_"):
+        found.n_features_in_ = given.n_features_in_
+        names = getattr(given, "feature_names_in_", None)
+        if names is not None:
+            found.feature_names_in_ = names
+        fitted = {name: step for name, step, _ in given.transformers_}
+        found.transformers_ = []
+        for name, step, columns in given.transformers:
+            own = step if isinstance(step, str) else _without_names(fitted[name])
+            found.transformers_.append((name, own, column_numbers(columns, given.n_features_in_, names)))
+    return found
+
+
+def _without_names(step: Any) -> Any:
+    """Return a copy of a fitted transformer that has not seen names, for it will be given matrices."""
+    found = copy.copy(step)
+    if isinstance(found, Pipeline):
+        found.steps = [(name, _without_names(part)) for name, part in found.steps]
+    found.__dict__.pop("feature_names_in_", None)
+    return found
+
+
+def dense(made: Any) -> NDArray[Any]:
+    """Return the output of a transformer as an array; that of a OneHotEncoder is sparse by default."""
+    return np.asarray(made.toarray() if issparse(made) else made)
+
+
+def takes_categories(representation: Any) -> bool:
+    """Return whether a representation takes columns of categories, or chooses its columns itself.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        The representation.
+
+    Returns
+    -------
+    bool
+        True for encoders and `ColumnRepresentation`, and for a Pipeline that begins with one.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    >>> takes_categories(OneHotEncoder()), takes_categories(StandardScaler())
+    (True, False)
+    """
+    if representation is None:
+        return False
+    if isinstance(representation, Pipeline):
+        return any(takes_categories(step) for _, step in representation.steps[:2])
+    if isinstance(representation, ColumnTransformer | ColumnRepresentation):
+        return True
+    return bool(get_tags(representation).input_tags.categorical)
+
+
+def takes_missing(representation: Any) -> bool:
+    """Return whether a representation takes NaN and fills it in.
+
+    scikit-learn's scalers take NaN and pass it on, so that in a Pipeline the step after them decides.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        The representation.
+
+    Returns
+    -------
+    bool
+        What the tags of scikit-learn say of the transformer.
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> takes_missing(SimpleImputer()), takes_missing(StandardScaler()), takes_missing(None)
+    (True, False, False)
+    """
+    steps = [step for _, step in representation.steps] if isinstance(representation, Pipeline) else [representation]
+    for step in steps:
+        if isinstance(step, Pipeline | ColumnTransformer):
+            return isinstance(step, ColumnTransformer) or takes_missing(step)
+        if step is None or isinstance(step, str) or not get_tags(step).input_tags.allow_nan:
+            return False
+        if type(step) not in PASSING_ON:
+            return True
+    return False
+
+
+convert(ColumnTransformer, from_column_transformer)

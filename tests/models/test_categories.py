@@ -1,0 +1,290 @@
+"""Tables with categories in all tree models: laws, files, explanations, and no leak of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder
+
+import simtree
+from simtree import (
+    AutoSimilarity,
+    GaussianSimilarity,
+    Imputer,
+    MarginalQuantiles,
+    RarityEncoder,
+    SimilarityBoosting,
+    SimilarityForest,
+    SimilarityTree,
+    VotingSimilarity,
+)
+from simtree.metrics import roc_curve
+from simtree.models._table_members import Contents, for_table
+from simtree.pairs import PairSampler
+from simtree.pairs._categories import Categories
+from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._table import TableColumns
+
+N_IDENTITIES, N_SAMPLES = 24, 8
+MODELS = {
+    "tree": SimilarityTree(max_depth=4, splitter="cut", n_pairs=2000, random_state=0),
+    "forest": SimilarityForest(n_estimators=4, max_depth=4, n_pairs=1000, representation=MarginalQuantiles(), random_state=0),
+    "boosting": SimilarityBoosting(n_estimators=10, n_pairs=1000, early_stopping=False, random_state=0),
+}
+
+
+def people(seed=0):
+    """A table of people with a favourite colour, a town that mostly one of them has, and a height."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(N_IDENTITIES), N_SAMPLES)
+    favourite = rng.integers(0, 5, N_IDENTITIES)[y]
+    colour = np.where(rng.random(len(y)) < 0.8, favourite, rng.integers(0, 5, len(y)))
+    names = np.array(["red", "blue", "green", "pink", "grey"], dtype=object)[colour]
+    names[rng.random(len(y)) < 0.1] = None
+    town = np.array([f"town {k}" for k in range(40)])[np.where(rng.random(len(y)) < 0.5, y, 24 + y % 3)]
+    return pd.DataFrame({"height": rng.normal(size=len(y)), "colour": names, "town": town, "left": rng.random(len(y)) < 0.2}), y
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def fitted(request):
+    return clone(MODELS[request.param]).fit(*people())
+
+
+def test_scores_are_symmetric_and_come_back_from_a_file(fitted, tmp_path):
+    table, _ = people(1)
+    scores = fitted.pairwise_score(table[:30])
+    np.testing.assert_array_equal(scores, scores.T)
+    fitted.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(table[:30]), scores)
+    assert again.columns_ == fitted.columns_
+    rows = np.column_stack([np.arange(10), np.arange(10, 20)])
+    np.testing.assert_array_equal(fitted.pair_score(rows, table), scores[:10, 10:20].diagonal())
+    stacked = np.stack([table[:10].to_numpy(), table[10:20].to_numpy()], axis=1)
+    np.testing.assert_array_equal(fitted.pair_score(stacked), scores[:10, 10:20].diagonal())
+    best, _ = fitted.top_k(table[:2], table[:30], k=3)
+    np.testing.assert_array_equal(best, -np.sort(-scores[:2], axis=1)[:, :3])
+    assert fitted.get_metric()(table.iloc[0].tolist(), table.iloc[1].tolist()) == fitted.pair_distance([[0, 1]], table)[0]
+
+
+def test_other_frames_and_orders_of_columns_score_alike(fitted):
+    table, _ = people(1)
+    expected = fitted.pairwise_score(table[:10])
+    np.testing.assert_array_equal(fitted.pairwise_score(pl.from_pandas(table[:10])), expected)
+    np.testing.assert_array_equal(fitted.pairwise_score(table[:10][["town", "left", "height", "colour"]]), expected)
+    np.testing.assert_array_equal(fitted.pairwise_score(table[:10].astype({"colour": "category"})), expected)
+
+
+def test_categories_help_on_new_people(fitted):
+    table, y = people(1)
+    without = clone(fitted).fit(people()[0][["height", "left"]], people()[1])
+    assert fitted.score(table, y) > without.score(table[["height", "left"]], y) + 0.1
+
+
+def test_explanations_say_words(fitted):
+    table, _ = people()
+    table = table.assign(town="town 24")
+    said = str(fitted.explain_pair(table.iloc[0].tolist(), table.iloc[9].tolist()))
+    assert "colour" in said
+    assert str(table["colour"][0])[:8] in said
+    assert "town 24" in said
+    importances = dict(zip(fitted.columns_.names, fitted.feature_importances_, strict=True))
+    assert importances["colour"] + importances["town"] > 0.7
+    assert sum(importances.values()) == pytest.approx(1.0)
+
+
+def test_the_number_of_jobs_changes_nothing():
+    table, y = people()
+    one, two = (clone(MODELS["forest"]).set_params(n_jobs=n).fit(table, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.pairwise_score(table), two.pairwise_score(table))
+
+
+def test_values_of_one_person_are_not_in_the_file(tmp_path):
+    table, y = people()
+    table.loc[y == 3, "colour"] = "a colour of one person"
+    tree = clone(MODELS["tree"]).fit(table, y)
+    tree.save(tmp_path / "m.simtree")
+    content = (tmp_path / "m.simtree").read_bytes()
+    assert b"a colour of one person" not in content
+    assert "a colour of one person" not in str(simtree.load(tmp_path / "m.simtree").columns_)
+    assert "town 25" in str(tree.columns_)
+
+
+def test_new_values_are_equal_or_different_and_not_missing():
+    table, y = people()
+    tree = SimilarityTree(max_depth=3, splitter="cut", random_state=0).fit(table[["colour"]], y)
+    new = pd.DataFrame({"colour": ["cyan", "cyan", "teal", None]})
+    scores = tree.pairwise_score(new)
+    assert scores[0, 1] == scores[0, 0] > scores[0, 2]
+    rows = tree._prepare(tree.columns_.read(new))
+    first, second = np.array([[0, 0, 0, 3], [1, 2, 3, 3]], dtype=np.int32)
+    coordinates = tree.tree_.pair_map.plain_values(SamplePairs(rows, rows, first, second))[-3:]
+    np.testing.assert_array_equal(coordinates[0], [1.0, 0.0, -1.0, -2.0])
+
+
+def auc_of_ratios(codes, n_values, y, *, training):
+    """Return the AUC of what was learned of pairs of values, on the pairs that it was learned from."""
+    learned = Categories.fit(codes, np.array([n_values]), PairSampler(y))
+    pairs = PairSampler(y).sample(20_000, np.random.default_rng(1))
+    samples = learned.columns(codes, training=training)
+    found = np.empty((len(pairs), 3))
+    learned.fill(SamplePairs(samples, samples, pairs.first, pairs.second), 0, 0, found)
+    _, number = np.unique(found[:, 2], return_inverse=True)
+    n_same, n_all = np.bincount(number, pairs.same), np.bincount(number)
+    # The best that a tree could do with these numbers, whatever their order.
+    best = roc_curve((n_same / n_all)[number], pairs.same).auc()
+    return roc_curve(found[:, 2], pairs.same).auc(), best
+
+
+def test_ratios_are_learned_out_of_fold():
+    """Values at random: what is learned of hundreds of pairs of values must not help on the pairs it was learned from."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(200), 6)
+    codes = rng.integers(0, 12, (len(y), 1)).astype(float)
+    assert auc_of_ratios(codes, 12, y, training=True)[0] < 0.52
+    assert auc_of_ratios(codes, 12, y, training=False)[0] > 0.54
+
+
+def test_what_is_left_out_does_not_tell_same_pairs():
+    """A value that two identities have: ratios without one of them would be known for same pairs only."""
+    y = np.repeat(np.arange(40), 8)
+    few = (y // 2)[:, None].astype(float)
+    of_ratios, best = auc_of_ratios(few, 20, y, training=True)
+    pairs = PairSampler(y).all_pairs()
+    of_equality = roc_curve((few[pairs.first, 0] == few[pairs.second, 0]).astype(float), pairs.same).auc()
+    assert max(of_ratios, best) < of_equality + 0.01
+
+
+def test_out_of_bag_figures_of_noise_are_those_of_chance():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 6)
+    table = pd.DataFrame({"code": rng.integers(0, 12, len(y)).astype(str)})
+    forest = SimilarityForest(n_estimators=50, max_depth=4, n_pairs=2000, bag="classes", oob_score=True, random_state=0)
+    assert abs(forest.fit(table, y).oob_score_ - 0.5) < 0.05
+
+
+def test_often_confused_values_are_found():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(150), 4)
+    kind = (y % 3)[:, None] * 2  # three kinds of identity, each with two values that are written for each other
+    codes = (kind + rng.integers(0, 2, kind.shape)).astype(float)
+    learned = Categories.fit(codes, np.array([6]), PairSampler(y))
+    ratio = {tuple(map(int, divmod(key, 7))): value for key, value in zip(learned.keys, learned.ratios[:, 0], strict=True)}
+    assert ratio[0, 1] > 0.5 > -2.0 > ratio[0, 2]
+
+
+@pytest.mark.parametrize("name", ["tree", "boosting"])
+def test_given_pairs_of_a_table(name):
+    table, y = people()
+    pairs = PairSampler(y).sample(1500, np.random.default_rng(0))
+    rows = np.column_stack([pairs.first, pairs.second])
+    model = clone(MODELS[name]).fit(table, pairs.same, pairs=rows)
+    assert model.score(table, pairs.same, pairs=rows) > 0.7
+
+
+def test_only_categories():
+    table, y = people()
+    for model in MODELS.values():
+        score = clone(model).fit(table[["colour", "town"]], y).score(*[people(1)[0][["colour", "town"]], y])
+        assert score > 0.6
+
+
+def test_early_stopping_with_categories():
+    table, y = people()
+    boosting = SimilarityBoosting(n_estimators=20, n_pairs=2000, open_set=True, early_stopping=True, random_state=0)
+    assert boosting.fit(table, y).validation_roc_.auc() > 0.6
+
+
+def test_numbers_as_categories():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(20), 8)
+    X = np.column_stack([rng.permutation(20)[y] // 2, rng.normal(size=len(y))])
+    tree = SimilarityTree(max_depth=3, splitter="cut", categorical_features=[0], random_state=0).fit(X, y)
+    assert "inside if shop equal" in tree.export_text(feature_names=["size", "shop"])
+    assert tree.score(X, y) > 0.9
+
+
+def test_an_encoder_takes_the_categories():
+    table, y = people()
+    parts = [("words", OneHotEncoder(handle_unknown="ignore"), ["colour"]), ("rare", RarityEncoder(), ["town"])]
+    model = SimilarityTree(
+        max_depth=3, representation=ColumnTransformer([*parts, ("height", Imputer(), ["height"])]), random_state=0
+    )
+    assert model.fit(table, y).tree_.pair_map.n_categories == 0
+    assert model.score(people(1)[0], y) > 0.6
+
+
+# Bad input -------------------------------------------------------------------------------------------
+
+
+def test_models_of_numbers_refuse_words():
+    table, y = people()
+    with pytest.raises(ValueError, match="column 'colour' of text, such as"):
+        GaussianSimilarity().fit(table, y)
+    with pytest.raises(ValueError, match="column 'colour' of text"):
+        SimilarityTree(categorical_features=None).fit(table, y)
+
+
+def test_a_column_that_names_identities_is_warned_of():
+    table, y = people()
+    with pytest.warns(UserWarning, match="column 'session', each of whose values only one identity has; leave it out"):
+        clone(MODELS["tree"]).fit(table.assign(session=[f"{who}-{k % 2}" for k, who in enumerate(y)]), y)
+
+
+def test_columns_that_changed_are_named(fitted):
+    table, _ = people()
+    with pytest.raises(ValueError, match="'height' of text, such as 'tall', but the model was fitted on numbers"):
+        fitted.pairwise_score(table.assign(height="tall"))
+    with pytest.raises(ValueError, match="no column 'town'"):
+        fitted.pairwise_score(table.drop(columns="town"))
+
+
+def test_a_model_of_numbers_names_a_column_that_turned_to_words():
+    table, y = people()
+    tree = SimilarityTree(max_depth=2, random_state=0).fit(table[["height"]], y)
+    with pytest.raises(ValueError, match="X has the column 'height' of text, such as 'tall'"):
+        tree.pairwise_score(table[["height"]].assign(height="tall"))
+
+
+# What chooses among models ---------------------------------------------------------------------------
+
+
+def test_auto_takes_a_table_with_holes_and_words(tmp_path):
+    table, y = people()
+    table.loc[::7, "height"] = np.nan
+    auto = AutoSimilarity(target_fpr=0.2, time_budget=0.0, open_set=True, random_state=0).fit(table, y)
+    assert [column.kind for column in auto.columns_.columns] == ["number", "category", "category", "boolean"]
+    assert auto.columns_.columns[0].missing == pytest.approx(len(table[::7]) / len(table))
+    scores = auto.pairwise_score(table[:20])
+    np.testing.assert_array_equal(scores, scores.T)
+    auto.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(simtree.load(tmp_path / "m.simtree").pairwise_score(table[:20]), scores)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "forest", "stack"])
+def test_every_candidate_takes_a_table_as_it_was_read(name, tmp_path):
+    table, y = people()
+    table.loc[::7, "height"] = np.nan
+    columns = TableColumns.of(table)
+    matrix = columns.read(table)
+    forest = clone(MODELS["forest"])
+    stack = VotingSimilarity([("gaussian", GaussianSimilarity()), ("forest", forest)])
+    model = {"gaussian": GaussianSimilarity(), "forest": forest, "stack": stack}[name]
+    model = for_table(model, Contents.of(matrix, 2)).fit(matrix, y)
+    assert model.score(matrix, y) > 0.7
+    model.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(
+        simtree.load(tmp_path / "m.simtree").pairwise_score(matrix[:9]), model.pairwise_score(matrix[:9])
+    )
+
+
+def test_auto_of_complete_numbers_refuses_holes_when_scoring():
+    table, y = people()
+    auto = AutoSimilarity(target_fpr=0.2, time_budget=0.0, open_set=True, random_state=0).fit(table[["height"]], y)
+    table.loc[3, "height"] = np.nan
+    with pytest.raises(ValueError, match="NaN in column 'height', first in row 3"):
+        auto.pairwise_score(table[["height"]])

@@ -1,0 +1,221 @@
+"""Tables become matrices: kinds of columns, vocabularies, values that are not in them, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from simtree.io._archive import document_bytes, read_document
+from simtree.io._fields import ModelFileError
+from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns, hashed, is_table
+
+COLOURS = ["red", "blue", None, "red", "green", "blue"]
+DAYS = [date(1970, 1, 2), date(1970, 1, 11), None, *[date(1970, 1, 2)] * 3]
+EXPECTED = np.array([[1.5, 1.0, 1.0, 0.0], [2.0, 0.0, 10.0, 1.0], [np.nan, 1.0, np.nan, -1.0], [1.0, 0.0, 1.0, 0.0]])
+
+
+def pandas_frame():
+    days = pd.to_datetime(pd.Series(DAYS))
+    return pd.DataFrame({"size": [1.5, 2.0, None, 1.0, 3.0, 4.0], "colour": COLOURS, "new": [True, False] * 3, "day": days})
+
+
+def frames():
+    plain = pandas_frame()
+    arrow = pa.table({"size": plain["size"].tolist(), "colour": COLOURS, "new": [True, False] * 3, "day": DAYS})
+    arrow = arrow.set_column(0, "size", pa.array([1.5, 2.0, None, 1.0, 3.0, 4.0]))
+    polar = pl.DataFrame({"size": [1.5, 2.0, None, 1.0, 3.0, 4.0], "colour": COLOURS, "new": [True, False] * 3, "day": DAYS})
+    return {
+        "pandas": plain,
+        "pandas category": plain.astype({"colour": pd.CategoricalDtype(["red", "blue", "yellow", "green"])}),
+        "pandas object": plain.astype({"colour": object, "new": object, "day": object}),
+        "pandas of arrow": plain.astype({"size": "Float64", "new": "boolean", "colour": "string[pyarrow]"}),
+        "pandas time zone": plain.assign(day=plain["day"].dt.tz_localize("UTC")),
+        "polars": polar,
+        "polars category": polar.cast({"colour": pl.Categorical}),
+        "pyarrow": arrow,
+        "pyarrow dictionary": arrow.set_column(1, "colour", arrow["colour"].dictionary_encode()),
+    }
+
+
+@pytest.mark.parametrize("name", frames())
+def test_all_data_frames_are_read_alike(name):
+    table = frames()[name]
+    assert is_table(table)
+    columns = TableColumns.of(table)
+    assert columns.names == ["size", "new", "day", "colour"]
+    assert [column.kind for column in columns.columns] == ["number", "category", "boolean", "date"]
+    np.testing.assert_array_equal(columns.read(table)[:4], EXPECTED)
+    np.testing.assert_array_equal(columns.categories, [3])
+    assert columns.columns[1].missing == columns.columns[0].missing == pytest.approx(1 / 6)
+    # What was fitted on one reads all others.
+    np.testing.assert_array_equal(TableColumns.of(pandas_frame()).read(table)[:4], EXPECTED)
+
+
+def test_numbers_are_no_table():
+    assert not is_table(pd.DataFrame({"a": [1.0], "b": [True], "c": pd.array([1], dtype="Int64")}))
+    assert not is_table(pl.DataFrame({"a": [1.0], "b": [True]}))
+    assert not is_table(np.zeros((2, 2)))
+    assert not is_table([["a"]])
+
+
+def test_dates_with_a_time_have_an_hour():
+    zone = timezone(timedelta(hours=2))
+    times = pd.to_datetime(["1970-01-02 12:30", "1970-01-03 00:00"])
+    table = pd.DataFrame({"when": times})
+    columns = TableColumns.of(table)
+    assert columns.names == ["when", "when: hour"]
+    np.testing.assert_array_equal(columns.read(table), [[1.0, 12.5], [2.0, 0.0]])
+    aware = pd.DataFrame({"when": times.tz_localize(zone)})
+    np.testing.assert_array_equal(columns.read(aware)[0], [1.0, 10.5])
+    objects = pd.DataFrame({"when": np.array([datetime(1970, 1, 2, 12, tzinfo=zone), None], dtype=object)})
+    np.testing.assert_array_equal(columns.read(objects), [[1.0, 10.0], [np.nan, np.nan]])
+    assert TableColumns.of(pd.DataFrame({"long": pd.to_timedelta([36, 12], unit="h")})).columns[0].kind == "number"
+
+
+def test_new_values_are_equal_to_themselves_and_never_missing():
+    columns = TableColumns.of(pandas_frame())
+    new = pandas_frame().assign(colour=["pink", "grey", None, "pink", "red", "grey"])
+    codes = columns.read(new)[:, 3]
+    assert codes[0] == codes[3] != codes[1] == codes[5]
+    assert codes[2] == MISSING
+    assert (codes[[0, 1]] >= FIRST_HASHED).all()
+    assert codes[4] == 0.0
+    np.testing.assert_array_equal(codes, codes.astype(np.float32))
+    assert columns.read(new.iloc[:1])[0, 3] == codes[0]
+
+
+def test_hashes_of_many_values_differ():
+    codes = {hashed(f"value {k}") for k in range(3000)}
+    assert len(codes) == 3000
+    assert min(codes) >= FIRST_HASHED
+
+
+def test_values_of_one_identity_are_not_kept():
+    table = pd.DataFrame({"colour": ["red", "red", "blue", "blue", "pink", None], "size": np.arange(6.0)})
+    columns = TableColumns.of(table)
+    identities = np.array([0, 1, 1, 1, 2, 2])
+    matrix = columns.read(table)
+    kept = columns.without_private(matrix, identities)
+    assert kept.columns[0].values == ("red",)
+    np.testing.assert_array_equal(matrix[:, 1], [0, 0, hashed("blue"), hashed("blue"), hashed("pink"), MISSING])
+    np.testing.assert_array_equal(kept.read(table), matrix)
+    assert kept.columns[0].n_distinct == 3
+    assert "blue" not in str(kept._get_state())
+
+
+def test_chosen_columns_are_categories():
+    numbers = np.array([[1.0, 5.0], [2.0, 5.0], [np.nan, 7.0], [1.0, 5.0]])
+    by_number, by_mask = (TableColumns.of(numbers, chosen) for chosen in ([0], [True, False]))
+    np.testing.assert_array_equal(by_number.read(numbers), [[5, 0], [5, 1], [7, -1], [5, 0]])
+    np.testing.assert_array_equal(by_mask.read(numbers), by_number.read(numbers))
+    frame = pd.DataFrame(numbers, columns=["a", "b"])
+    np.testing.assert_array_equal(TableColumns.of(frame, ["a"]).read(frame), by_number.read(numbers))
+    objects = np.array([["x", 1.0], ["y", 2.0], ["x", 1.0]], dtype=object)
+    np.testing.assert_array_equal(TableColumns.of(objects, [0]).read(objects), [[1, 0], [2, 1], [1, 0]])
+
+
+def test_text_that_identifies_rows_is_left_out_unless_it_is_named():
+    notes = [f"note {k}" for k in range(19)] + ["note 0"]
+    table = pd.DataFrame({"note": notes, "size": np.arange(20.0)})
+    with pytest.warns(UserWarning, match=r"'note' of text with a different value in nearly every row \(19 values in 20 rows\)"):
+        columns = TableColumns.of(table)
+    assert columns.names == ["size"]
+    assert columns.read(table.drop(columns="note")).shape == (20, 1)
+    assert TableColumns.of(table, ["note"]).names == ["size", "note"]
+
+
+def test_words_of_a_row():
+    columns = TableColumns.of(pandas_frame())
+    assert columns.words(np.array([1.5, 1.0, 3.0, 0.0])).tolist() == [1.5, 1.0, 3.0, "red"]
+    assert columns.words(np.array([1.5, 1.0, 3.0, -1.0]))[3] == "missing"
+    assert columns.words(np.array([1.5, 1.0, 3.0, hashed("new")]))[3] == "(other)"
+
+
+def test_ten_thousand_values_of_many_rows_are_read_in_bounded_memory():
+    import tracemalloc
+
+    n = 200_000
+    codes = np.random.default_rng(0).integers(0, 10_000, n)
+    table = pd.DataFrame({"shop": pd.Categorical.from_codes(codes, [f"shop {k}" for k in range(10_000)])})
+    tracemalloc.start()
+    columns = TableColumns.of(table)
+    matrix = columns.read(table)
+    columns.without_private(matrix, codes % 50)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 * n  # 200 MB for a million rows
+    assert len(np.unique(matrix)) == 10_000
+
+
+# Bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "chosen", "message"),
+    [
+        ({"a": [1, "x", 1]}, "from_dtype", "column 'a' of mixed types, such as 1 and 'x'; make all of its values text"),
+        ({"a": ["x", True, "x"]}, "from_dtype", "mixed types, such as 'x' and True"),
+        ({"a": [[1], [2], [1]]}, "from_dtype", "unhashable|mixed types"),
+        ({"a": [1.0, np.inf, 2.0], "b": ["x", "x", "y"]}, "from_dtype", "infinity in column 'a', first in row 1"),
+        ({"a": [1.0, 2.0, 3.0]}, ["a"], "names the column 'a', whose values are all different"),
+        ({"a": [1.0, 2.0, 3.0]}, ["b"], "categorical_features has 'b'; the columns of X are 'a'"),
+        ({"a": [1.0, 2.0, 3.0]}, [1], "categorical_features has the column 1; X has 1 column, numbered from 0"),
+        ({"a": [1.0, 2.0, 3.0]}, [True, False], r"mask of shape \(2,\); X has 1 column"),
+        ({"a": [1.0, 2.0, 3.0]}, [0.5], "is not a mask, numbers or names"),
+        ({"a": [1.0, 2.0, 3.0]}, "dtype", "categorical_features has 'dtype'"),
+        ({"a": [1j, 2.0, 3.0], "b": ["x", "x", "y"]}, "from_dtype", "column 'a' of type complex128"),
+    ],
+)
+def test_what_cannot_be_read_is_named(table, chosen, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        TableColumns.of(pd.DataFrame(table), chosen)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.assign(size=list("abcdef")), "'size' of text, such as 'a', but the model was fitted on numbers there"),
+        (lambda t: t.assign(day=1.0), "'day' of numbers, but the model was fitted on dates there; convert it to dates"),
+        (lambda t: t.drop(columns="colour"), "no column 'colour', on which the model was fitted"),
+        (lambda t: t.assign(size=-np.inf), "infinity in column 'size', first in row 0"),
+        (lambda t: t.to_numpy()[:, :2], "X has 2 columns, but the model was fitted on 4"),
+        (lambda t: np.zeros(4), "X has 1 dimension"),
+        (lambda t: pd.concat([t, t[["size"]]], axis=1), "two columns 'size'"),
+    ],
+)
+def test_tables_that_changed_get_one_sentence(change, message):
+    columns = TableColumns.of(pandas_frame())
+    with pytest.raises(ValueError, match=message):
+        columns.read(change(pandas_frame()))
+
+
+def test_all_columns_left_out_is_an_error():
+    with pytest.warns(UserWarning, match="nearly every row"), pytest.raises(ValueError, match="no column left"):
+        TableColumns.of(pd.DataFrame({"note": list("abc")}))
+
+
+def test_columns_come_back_from_a_file():
+    columns = TableColumns.of(pandas_frame())
+    again = TableColumns._from_state(read_document(document_bytes(columns._get_state())))
+    assert again == columns
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("values", ["a", "a"], "must be distinct strings and numbers"),
+        ("values", [["a"]], "must be distinct strings and numbers|unhashable"),
+        ("kind", "code", "must be one of"),
+        ("missing", 2.0, "must be a number from 0 to 1"),
+    ],
+)
+def test_damaged_columns_are_refused(entry, value, message):
+    state = TableColumns.of(pandas_frame())._get_state()
+    state["columns"][1][entry] = value
+    with pytest.raises(ModelFileError, match=message):
+        TableColumns._from_state(read_document(document_bytes(state)))
