@@ -52,8 +52,8 @@ class External(NamedTuple):
 
 _CLASSES: dict[str, dict[str, type]] = {MODEL: {}, SPLITTER: {}, REPRESENTATION: {}, REGION: {}}
 _EXTERNAL: dict[str, External] = {}
-# How an object of another library is converted to one that can be saved, by its class.
-_CONVERSIONS: dict[type, Callable[[Any], Any]] = {}
+# How an object of another library is converted to one that can be saved: a test of the object, and the conversion.
+_CONVERSIONS: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = []
 
 
 def register(kind: str) -> Callable[[T], T]:
@@ -71,9 +71,9 @@ def adapt(name: str, external: External) -> None:
     _EXTERNAL[name] = external
 
 
-def convert(cls: type, conversion: Callable[[Any], Any]) -> None:
-    """Register how objects of a class of another library are converted to ones that can be saved."""
-    _CONVERSIONS[cls] = conversion
+def convert(is_meant: Callable[[Any], bool], conversion: Callable[[Any], Any]) -> None:
+    """Register how objects of another library, recognised without importing it, are converted to ones that can be saved."""
+    _CONVERSIONS.append((is_meant, conversion))
 
 
 def known_names(kind: str) -> list[str]:
@@ -190,7 +190,7 @@ def pipeline_steps(fields: Fields) -> list[Fields]:
 
 def _parameter(owner: str, name: str, value: Any) -> Any:
     """Return a parameter as data."""
-    value = _CONVERSIONS.get(type(value), lambda same: same)(value)
+    value = next((conversion(value) for is_meant, conversion in _CONVERSIONS if is_meant(value)), value)
     if _is_plain(value):
         return value
     if isinstance(value, np.random.RandomState):

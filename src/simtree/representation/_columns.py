@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -266,7 +265,7 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> A
         if numbered is first and all(new is old for (_, new), (_, old) in zip(later, others, strict=True)):
             return representation
         return Pipeline([(name, numbered), *later])
-    if type(representation) is ColumnTransformer:
+    if is_column_transformer(representation):
         representation = from_column_transformer(representation)
     if type(representation) is not ColumnRepresentation or names is None:
         return representation
@@ -277,7 +276,12 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> A
     return ColumnRepresentation(parts, remainder=representation.remainder)
 
 
-def from_column_transformer(given: ColumnTransformer) -> ColumnRepresentation:
+def is_column_transformer(value: Any) -> bool:
+    """Return whether an object is scikit-learn's `ColumnTransformer`; its module is slow to import, so it is not imported."""
+    return type(value).__name__ == "ColumnTransformer" and type(value).__module__.startswith("sklearn.compose")
+
+
+def from_column_transformer(given: Any) -> ColumnRepresentation:
     """Return a scikit-learn `ColumnTransformer` as a `ColumnRepresentation`; a fitted one if it is fitted.
 
     Parameters
@@ -346,7 +350,7 @@ def takes_categories(representation: Any) -> bool:
         return False
     if isinstance(representation, Pipeline):
         return any(takes_categories(step) for _, step in representation.steps[:2])
-    if isinstance(representation, ColumnTransformer | ColumnRepresentation):
+    if isinstance(representation, ColumnRepresentation) or is_column_transformer(representation):
         return True
     return bool(get_tags(representation).input_tags.categorical)
 
@@ -375,8 +379,10 @@ def takes_missing(representation: Any) -> bool:
     """
     steps = [step for _, step in representation.steps] if isinstance(representation, Pipeline) else [representation]
     for step in steps:
-        if isinstance(step, Pipeline | ColumnTransformer):
-            return isinstance(step, ColumnTransformer) or takes_missing(step)
+        if is_column_transformer(step):
+            return True
+        if isinstance(step, Pipeline):
+            return takes_missing(step)
         if step is None or isinstance(step, str) or not get_tags(step).input_tags.allow_nan:
             return False
         if type(step) not in PASSING_ON:
@@ -384,4 +390,4 @@ def takes_missing(representation: Any) -> bool:
     return False
 
 
-convert(ColumnTransformer, from_column_transformer)
+convert(is_column_transformer, from_column_transformer)
