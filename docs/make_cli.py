@@ -68,8 +68,9 @@ simtree score people.simtree pairs.csv people.test.csv -o scores.csv
 **Tables** have one row per sample: CSV (cells separated by commas, semicolons, tabs or `|`; UTF-8; compressed or not; `-` is
 standard input), TSV, Parquet, Feather, NPZ (each array is a column, a matrix `X` the columns X0, X1, ...) or NPY (columns x0,
 x1, ..., or those of a structured array). One column has the identity (`--label`); all others are features unless `--features`
-or `--drop` says otherwise. Features are numbers: a cell that is empty, infinite or not a number is named by its column, row
-(counted from 0) and line. A model finds its features by name, so that further columns do no harm.
+or `--drop` says otherwise. Features are numbers, words or dates, with or without holes ([how they are read](tables.md)); a cell
+that is infinite, or a word among numbers, is named by its column, row (counted from 0) and line. A model finds its features by
+name, so that further columns do no harm.
 
 **Results** go to standard output, everything else to standard error; `--json` prints results as JSON. Files are written
 completely or not at all, also after Ctrl-C. The exit code is 0; 1 if something is wrong with the input, which is said in one
