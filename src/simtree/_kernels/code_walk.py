@@ -8,6 +8,8 @@ from simtree._kernels.compilation import kernel
 CHILD_SHIFT, STATES_SHIFT, CODE_BITS = np.uint64(32), np.uint64(30), np.uint64(8)
 MAX_COLUMNS = 1 << 22
 COLUMN_MASK, CODE_MASK, STATES_MASK = np.uint64(MAX_COLUMNS - 1), np.uint64(255), np.uint64(3)
+# 1, and more than any code: unsigned differences of codes stay positive, and `STATES_MASK` does not see it.
+LIFT = np.uint64(257)
 # Pairs walked through one tree before the next, so that their codes stay in cache.
 BLOCK = 64
 
@@ -65,7 +67,7 @@ def step_with_states(tests, codes, at, row, one_code):
     test = tests[at]
     code = np.uint64(codes[row + ((test >> CODE_BITS) & COLUMN_MASK)])
     # 1 and 2 for the codes of the two states, which are also the bits of their sides.
-    sides = (test >> STATES_SHIFT) & (code - one_code + np.uint64(1)) & STATES_MASK
+    sides = (test >> STATES_SHIFT) & (code + LIFT - one_code) & STATES_MASK
     of_state, of_value = np.uint64(sides != 0), np.uint64(code > (test & CODE_MASK))
     return (test >> CHILD_SHIFT) + (of_state if code >= one_code else of_value)
 

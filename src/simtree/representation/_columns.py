@@ -20,7 +20,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.utils import get_tags
+from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from simtree._utils.matrices import check_matrix
@@ -352,7 +352,8 @@ def takes_categories(representation: Any) -> bool:
         return any(takes_categories(step) for _, step in representation.steps[:2])
     if isinstance(representation, ColumnRepresentation) or is_column_transformer(representation):
         return True
-    return bool(get_tags(representation).input_tags.categorical)
+    tags = _input_tags(representation)
+    return tags is not None and bool(tags.categorical)
 
 
 def takes_missing(representation: Any) -> bool:
@@ -383,11 +384,17 @@ def takes_missing(representation: Any) -> bool:
             return True
         if isinstance(step, Pipeline):
             return takes_missing(step)
-        if step is None or isinstance(step, str) or not get_tags(step).input_tags.allow_nan:
+        tags = _input_tags(step)
+        if tags is None or not tags.allow_nan:
             return False
         if type(step) not in PASSING_ON:
             return True
     return False
+
+
+def _input_tags(step: Any) -> InputTags | None:
+    """Return what scikit-learn's tags say of the input of a transformer; None of an object without tags."""
+    return get_tags(step).input_tags if hasattr(step, "__sklearn_tags__") else None
 
 
 convert(is_column_transformer, from_column_transformer)
