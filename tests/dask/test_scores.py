@@ -114,7 +114,7 @@ def test_bad_input_is_told_in_one_sentence(forest, people, client, too_large):
     with pytest.raises(ValueError, match="contains NaN in column 2, first in row 300; fill it in"):
         simdask.fit(SimilarityForest(), chunks, y, client=client)
     with pytest.raises(ValueError, match="contains NaN in column 2, first in row 300"):
-        simdask.top_k(forest, X[:2], chunks, client=client)
+        simdask.top_k(DistanceSimilarity().fit(X, y), X[:2], chunks, client=client)
     with pytest.raises(ValueError, match="X has 4 features, but SimilarityForest is expecting 5"):
         simdask.evaluate(forest, chunks[:, :4], y, client=client)
     with pytest.raises(IndexError, match="row number 480"):

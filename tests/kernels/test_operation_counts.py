@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from simtree import CartSplitter, CutSplitter, SimilarityForest, SimilarityTree
-from simtree._kernels import cart, route
+from simtree._kernels import cart, coordinates, route
 from simtree.pairs._sampling import PairSampler
 from simtree.trees import _binning as binning
 from simtree.trees import _rank_tree as tree
@@ -61,7 +61,7 @@ def work(monkeypatch):
     counted(monkeypatch, cart, "count_codes", lambda call: add("updates", len(call["rows"]) * len(call["columns"])))
     counted(monkeypatch, cart, "search_histogram", lambda call: add("bins", len(call["histogram"]) * call["n_columns"]))
     counted(monkeypatch, cart, "search_compare", compared)
-    counted(monkeypatch, binning, "fill_values", lambda call: add("values", call["values"].size))
+    counted(monkeypatch, coordinates, "fill_values", lambda call: add("values", call["values"].size))
     counted(monkeypatch, binning.kernels, "fill_byte_codes", lambda call: add("codes", call["codes"].size))
     return counts
 

@@ -22,15 +22,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "for growing and scoring trees": (
         "binning",
         "cart",
-        "categories",
         "coordinates",
-        "missing",
-        "missing_search",
         "pairs",
         "route",
         "search",
         "segments",
     ),
+    "for tables with missing values or categories": ("categories", "missing", "missing_search"),
     "for boosting": ("boosting", "code_walk"),
     "for 1:N search": ("nearest",),
 }

@@ -462,7 +462,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         kinds = self._coordinate_kinds()
         shared = None
         numbers, _ = self._numbers_and_codes(samples)
-        made = represented[:, : represented.shape[1] - self._n_codes()]
+        made = represented[:, : represented.shape[1] - self._n_codes()] if self._n_codes() else represented
         if self.representation_ is not None and depends_on_labels(self._own_representation(), numbers, made):
             shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
         elif OBLIQUE in kinds and DISCRIMINANT in self.directions:

@@ -49,6 +49,8 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
             raise ValueError(
                 "categorical_features: categories are not supported on a cluster; encode them first, or leave them out."
             )
+        if reset and hasattr(estimator, "categorical_features"):
+            estimator.columns_ = None
         return cast(NDArray[Any], X.check(estimator, reset=reset))
     columns = _table_columns(estimator, X, reset=reset)
     if columns is not None:

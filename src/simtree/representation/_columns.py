@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 from sklearn.utils import InputTags, get_tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from simtree._utils.matrices import check_matrix
+from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, count
 from simtree.io._registry import REPRESENTATION, convert, register
 
@@ -110,7 +110,11 @@ class ColumnRepresentation(TransformerMixin, BaseEstimator):
             rows = column_numbers(columns, samples.shape[1], names)
             fitted = transformer if isinstance(transformer, str) else clone(transformer)
             own = np.ascontiguousarray(samples[:, rows])  # sums of columns must not depend on the layout
-            made = own if isinstance(fitted, str) else fitted.fit_transform(own, y)
+            if isinstance(fitted, str):
+                made = own
+            else:
+                check_magnitude(own, MAX_SQUARED, f"sums of squares in {type(fitted).__name__}")
+                made = fitted.fit_transform(own, y)
             self.transformers_.append((name, fitted, rows))
             found += [] if fitted == DROP else [made]
         return self._joined(samples, found)
@@ -130,11 +134,12 @@ class ColumnRepresentation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         samples = check_matrix(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        found = [
-            samples[:, columns] if fitted == PASSTHROUGH else fitted.transform(np.ascontiguousarray(samples[:, columns]))
-            for _, fitted, columns in self.transformers_
-            if fitted != DROP
-        ]
+        found = []
+        for _, fitted, columns in self.transformers_:
+            own = np.ascontiguousarray(samples[:, columns])
+            if not isinstance(fitted, str):
+                check_magnitude(own, MAX_SQUARED, f"sums of squares in {type(fitted).__name__}")
+            found += [] if fitted == DROP else [own if fitted == PASSTHROUGH else fitted.transform(own)]
         return self._joined(samples, found)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
@@ -394,7 +399,7 @@ def takes_missing(representation: Any) -> bool:
 
 def _input_tags(step: Any) -> InputTags | None:
     """Return what scikit-learn's tags say of the input of a transformer; None of an object without tags."""
-    return get_tags(step).input_tags if hasattr(step, "__sklearn_tags__") else None
+    return get_tags(step).input_tags if hasattr(step, "__sklearn_tags__") and not isinstance(step, type) else None
 
 
 convert(is_column_transformer, from_column_transformer)

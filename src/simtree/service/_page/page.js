@@ -286,6 +286,7 @@ function confirmRemoval(id) {
     { once: true },
   );
   dialog.showModal();
+  dialog.querySelector("button[value=cancel]").focus(); // the harmless one
 }
 
 async function audit() {
