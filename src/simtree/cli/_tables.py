@@ -388,6 +388,7 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except UnreadableFileError:
         raise
+    # zipfile raises NotImplementedError for a compression that it does not know.
     except (ValueError, OSError, KeyError, EOFError, NotImplementedError, csv.Error, zipfile.BadZipFile) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         known = advice(path, error) if path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv") else None
