@@ -7,8 +7,11 @@
 A tenth or three tenths of the cells are deleted, from training and test samples alike: at random; more often the further a
 value is from the median of its column; or in blocks of neighbouring features of a sample. All models see the same pairs, half
 of them same pairs, with the features |x - x'| and x + x'. The peers get NaN for a feature that a sample lacks, and the number
-of samples of the pair that lack it (0, 1, 2) as a further feature. All models grow 150 trees of 63 leaves. The results of
-several runs are collected in one file, docs/results/tables.json by default; ``--page`` makes docs/missing_measured.md of it.
+of samples of the pair that lack it (0, 1, 2) as a further feature. All stop early, after at most 2,000 trees, on a held-out
+fifth of the identities (of the samples, if classes are known), and are then fitted again on all; learning rate and leaves are
+searched for once per problem, on training samples of a split that is not reported. The results of several runs are collected in
+one file, docs/results/tables.json by default, and splits that it has are not run again; ``--page`` makes
+docs/missing_measured.md of it.
 
 ``--costs`` compares the CPU time and the peak memory of fits: of complete samples with those of another version of simtree,
 whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones.
@@ -22,7 +25,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,19 +34,26 @@ from typing import Any
 
 import numpy as np
 
+from accuracy import ours, peers_boosted
 from accuracy.data import Pairs, Split, make_samples, read_keystroke, read_samples, read_uci, split_identities, split_samples
+from accuracy.peers import F, Training
+from accuracy.settings import Setting
 from measure import memory_status
 from simtree import SimilarityBoosting, SimilarityForest
 from simtree._utils.files import write_atomically
 from simtree._utils.matrices import filled
+from simtree._utils.validation import count
 from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
-from simtree.pairs._sampling import PairSampler
 
 ROOT = Path(__file__).parents[1]
 FPR = (1e-2, 1e-3)
 METRICS = ("AUC", "TPR at 0.01", "TPR at 0.001")
 SHARES = (0.1, 0.3)
+KINDS = (*F, "n_missing")
+SETTINGS = tuple(Setting(rate, leaves) for leaves in (63, 15) for rate in (0.1, 0.03))
+# Share of the rounds and pairs of a run that only checks that everything works.
+CHECK_SHARE = 0.01
 N_BLOCKS = 5
 BEGIN, END = "<!-- begin: printed by benchmarks/bench_tables.py --page -->", "<!-- end -->"
 # The page before there is one; later runs replace its tables only.
@@ -89,50 +100,16 @@ def with_holes(X: np.ndarray, way: str, share: float, seed: int) -> np.ndarray:
     return np.where(WAYS[way](X, share, np.random.default_rng(seed)), np.float32(np.nan), X).astype(np.float32)
 
 
-# Models: functions of training samples, pairs and labels, and of test samples and pairs, that return scores
+# Models: functions of training samples, by name; each has a setting, which `search` finds
 
 
-def boosting(X: np.ndarray, rows: np.ndarray, same: np.ndarray, X_test: np.ndarray, test: np.ndarray, n_trees: int) -> Any:
-    model = SimilarityBoosting(n_estimators=n_trees, early_stopping=False, n_jobs=1, random_state=0)
-    return model.fit(X, same, pairs=rows).pair_score(test, X_test)
-
-
-def pair_features(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return |x - x'| and x + x', NaN if a sample lacks the feature, and the number of samples that lack it."""
-    a, b = X[rows[:, 0]], X[rows[:, 1]]
-    n_missing = np.isnan(a).astype(np.float32) + np.isnan(b)
-    return np.hstack([np.abs(a - b), a + b, n_missing])
-
-
-def lightgbm(X: np.ndarray, rows: np.ndarray, same: np.ndarray, X_test: np.ndarray, test: np.ndarray, n_trees: int) -> Any:
-    import lightgbm as lgb
-
-    parameters = {"objective": "binary", "num_leaves": 63, "learning_rate": 0.1, "verbosity": -1, "num_threads": 1, "seed": 0}
-    booster = lgb.train(parameters, lgb.Dataset(pair_features(X, rows), same), n_trees)
-    return booster.predict(pair_features(X_test, test), raw_score=True, num_threads=1)
-
-
-def xgboost(X: np.ndarray, rows: np.ndarray, same: np.ndarray, X_test: np.ndarray, test: np.ndarray, n_trees: int) -> Any:
-    import xgboost as xgb
-
-    parameters = {
-        "objective": "binary:logistic",
-        "tree_method": "hist",
-        "grow_policy": "lossguide",
-        "max_leaves": 63,
-        "max_depth": 0,
-        "learning_rate": 0.1,
-        "nthread": 1,
-    }
-    booster = xgb.train(parameters, xgb.DMatrix(pair_features(X, rows), same), n_trees)
-    return booster.predict(xgb.DMatrix(pair_features(X_test, test)), output_margin=True)
-
-
-def models() -> dict[str, Callable[..., Any]]:
-    """Return the models that are installed; the same with missing values filled in by the training median."""
-    found: dict[str, Callable[..., Any]] = {"simtree": boosting, "LightGBM": lightgbm}
-    if find_spec("xgboost"):
-        found["XGBoost"] = xgboost
+def learners(n_pairs: int) -> dict[str, Callable[..., Any]]:
+    """Return the training of each library that is installed, as a function of `Training` and of a setting."""
+    found: dict[str, Callable[..., Any]] = {"simtree": partial(ours.boosted, fresh=False, n_pairs=n_pairs)}
+    for library in ("LightGBM", "XGBoost"):
+        if find_spec(library.lower()):
+            how = {"kinds": KINDS, "n_pairs": n_pairs, "n_validation": n_pairs}
+            found[library] = partial(peers_boosted.boosted, library=library, **how)
     return found
 
 
@@ -150,10 +127,10 @@ def read_faces() -> Any:
 
 
 PROBLEMS: dict[str, tuple[Callable[[], Any], Callable[..., Split]]] = {
-    "keystroke": (read_keystroke, lambda data, test, split: split_identities(data, 30 / 51, test, split, None)),
-    "satimage": (partial(read_uci, "satimage"), lambda data, test, split: split_samples(data, test, split, None)),
-    "lfw": (read_faces, lambda data, test, split: split_identities(data, 0.6, test, split, None)),
-    "quick": (make_samples, lambda data, test, split: split_samples(data, test, split, None)),
+    "keystroke": (read_keystroke, lambda data, test, *which: split_identities(data, 30 / 51, test, *which)),
+    "satimage": (partial(read_uci, "satimage"), lambda data, test, *which: split_samples(data, test, *which)),
+    "lfw": (read_faces, lambda data, test, *which: split_identities(data, 0.6, test, *which)),
+    "quick": (make_samples, lambda data, test, *which: split_samples(data, test, *which)),
 }
 
 
@@ -163,33 +140,58 @@ def evaluate(scores: np.ndarray, same: np.ndarray) -> list[float]:
     return [roc.auc(), *roc.at(np.array(FPR)).tolist()]
 
 
-def run_split(split: Split, way: str, share: float, seed: int, n_pairs: int, n_trees: int) -> dict[str, list[float]]:
+def score(learn: Callable[..., Any], setting: Setting, split: Split, seed: int, share: float) -> list[float]:
+    """Return the metrics of one model on a split."""
+    training = Training(split.X, split.y, split.groups, seed, n_jobs=1, share=share)
+    return evaluate(learn(training, setting=setting).pair_score(split.rows, split.X_test), split.same)
+
+
+def search(split: Split, n_pairs: int, share: float) -> dict[str, Setting]:
+    """Return the setting of each library with the highest mean of the metrics, with three tenths deleted at random."""
+    with_some = holed(split, "at random", max(SHARES), 0)
+    best = {}
+    for name, learn in learners(n_pairs).items():
+        means = {setting: float(np.mean(score(learn, setting, with_some, 0, share))) for setting in SETTINGS}
+        best[name] = max(means, key=means.__getitem__)
+        print(f"{name}: {best[name]}, of {[round(mean, 4) for mean in means.values()]}", flush=True)
+    return best
+
+
+def holed(split: Split, way: str, share: float, seed: int) -> Split:
+    """Return a split with cells deleted from its training and its test samples."""
+    return replace(split, X=with_holes(split.X, way, share, seed), X_test=with_holes(split.X_test, way, share, seed + 1000))
+
+
+def run_split(split: Split, settings: dict[str, Setting], seed: int, n_pairs: int, share: float) -> dict[str, list[float]]:
     """Return the metrics of each model on samples with holes, by its own handling and after filling in medians."""
-    X, X_test = with_holes(split.X, way, share, seed), with_holes(split.X_test, way, share, seed + 1000)
-    drawn = PairSampler(split.y).sample(n_pairs, np.random.default_rng(seed), positive_fraction=0.5, shuffle=True)
-    rows = np.column_stack([drawn.first, drawn.second])
-    found = {}
-    for name, learn in models().items():
-        found[name] = evaluate(learn(X, rows, drawn.same, X_test, split.rows, n_trees), split.same)
-    complete = medians_filled(X, X_test)
-    found["simtree, medians"] = evaluate(boosting(complete[0], rows, drawn.same, complete[1], split.rows, n_trees), split.same)
+    learn = learners(n_pairs)
+    found = {name: score(learn[name], settings[name], split, seed, share) for name in learn}
+    X, X_test = medians_filled(split.X, split.X_test)
+    complete = replace(split, X=X, X_test=X_test)
+    found["simtree, medians"] = score(learn["simtree"], settings["simtree"], complete, seed, share)
     return found
 
 
-def run(names: list[str], n_splits: int, n_pairs: int, n_trees: int, test: Pairs, keep: Callable[[str, Any], None]) -> None:
-    """Run all problems; ``keep`` is given the results of each, by way and share, one entry per split."""
-    for name in names:
-        read, split_of = PROBLEMS[name]
-        data = read()
-        results: dict[str, list[dict[str, list[float]]]] = {}
-        for number in range(1, n_splits + 1):
-            split = split_of(data, test, number)
-            for way in WAYS:
-                for share in SHARES:
-                    found = run_split(split, way, share, number, n_pairs, n_trees)
-                    results.setdefault(f"{way}, {share:.0%}", []).append(found)
-            print(f"{name}, split {number} of {n_splits}", flush=True)
-        keep(name, {"n_splits": n_splits, "n_pairs": n_pairs, "n_trees": n_trees, "results": results})
+def run(
+    name: str, numbers: Sequence[int], n_pairs: int, test: Pairs, kept: dict[str, Any], keep: Callable[[Any], None]
+) -> None:
+    """Run the splits of a problem that are not among what was kept; give ``keep`` all results after each split."""
+    read, split_of = PROBLEMS[name]
+    data, share = read(), CHECK_SHARE if name == "quick" else 1.0
+    settings = {library: Setting(**found) for library, found in kept.get("settings", {}).items()}
+    results: dict[str, dict[str, Any]] = kept.get("results", {})
+    if not settings:
+        # Inner fold of split 0: its test samples are training samples, and no reported split is like it.
+        settings = search(split_of(data, test, 0, 0), n_pairs, share)
+    for number in numbers:
+        split = split_of(data, test, number, None)
+        for way in WAYS:
+            for deleted in SHARES:
+                of_case = results.setdefault(f"{way}, {deleted:.0%}", {})
+                if str(number) not in of_case:
+                    of_case[str(number)] = run_split(holed(split, way, deleted, number), settings, number, n_pairs, share)
+        print(f"{name}, split {number}", flush=True)
+        keep({"n_pairs": n_pairs, "settings": {k: asdict(v) for k, v in settings.items()}, "results": results})
 
 
 # Costs, each measured in a fresh process that prints CPU seconds and the peak of its memory in bytes
@@ -243,25 +245,40 @@ def costs(before: Path | None, n_pairs: int, n_runs: int) -> dict[str, Any]:
 # The page
 
 
+def paired(splits: dict[str, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard error over splits of the difference of simtree to another model, by metric."""
+    differences = np.array([np.subtract(found["simtree"], found[name]) for found in splits.values()])
+    spread = differences.std(axis=0, ddof=1) if len(differences) > 1 else np.full(differences.shape[1], np.nan)
+    return differences.mean(axis=0), spread / np.sqrt(len(differences))
+
+
 def accuracy_table(problem: dict[str, Any]) -> str:
-    """Return the means over splits, and the difference of simtree to the best of the others, as a table."""
+    """Return the means over splits, and for the other models how far simtree is ahead of them, as a table."""
     rows = []
     for case, splits in problem["results"].items():
-        means = {name: np.mean([found[name] for found in splits], axis=0) for name in splits[0]}
-        for name, values in means.items():
-            rows.append([case, name, *(f"{value:.4f}" for value in values)])
+        for name in next(iter(splits.values())):
+            means = np.mean([found[name] for found in splits.values()], axis=0)
+            mean, error = paired(splits, name)
+            ahead = (
+                [""] * len(means) if name == "simtree" else [f" ({m:+.4f} ± {e:.4f})" for m, e in zip(mean, error, strict=True)]
+            )
+            rows.append([case, name, *(f"{value:.4f}{more}" for value, more in zip(means, ahead, strict=True))])
     return markdown_table(["deleted", "model", *METRICS], rows)
 
 
-def least_difference(problem: dict[str, Any]) -> dict[str, list[float]]:
-    """Return, for each other model, the lowest mean difference of simtree to it over all cases, by metric."""
-    lowest: dict[str, list[float]] = {}
-    for splits in problem["results"].values():
-        for name in splits[0]:
-            if name != "simtree":
-                differences = np.mean([np.subtract(found["simtree"], found[name]) for found in splits], axis=0)
-                lowest[name] = np.minimum(lowest.get(name, np.inf), differences).tolist()
-    return lowest
+def behind(problem: dict[str, Any]) -> tuple[list[str], int]:
+    """Return the comparisons in which simtree is behind by more than a standard error, and the number of all comparisons."""
+    found, n_all = [], 0
+    for case, splits in problem["results"].items():
+        for name in next(iter(splits.values())):
+            if name == "simtree":
+                continue
+            mean, error = paired(splits, name)
+            n_all += len(mean)
+            for metric, m, e in zip(METRICS, mean, error, strict=True):
+                if m < -e:
+                    found.append(f"{case}, {name}, {metric}: {m:+.4f} ± {e:.4f}")
+    return found, n_all
 
 
 def cost_table(found: dict[str, Any]) -> str:
@@ -280,10 +297,13 @@ def tables(report: dict[str, Any]) -> str:
     """Return all tables of a report, with headings of the second level."""
     parts = []
     for name, problem in report.get("accuracy", {}).items():
-        how = f"{problem['n_splits']} splits, {problem['n_pairs']:,} pairs, {problem['n_trees']} trees."
-        lowest = least_difference(problem)
-        differences = markdown_table(["simtree less", *METRICS], [[k, *(f"{v:+.4f}" for v in d)] for k, d in lowest.items()])
-        parts += [f"## {name}", how, accuracy_table(problem), "Lowest mean difference over the six cases:", differences]
+        n_splits = len(next(iter(problem["results"].values())))
+        chosen = "; ".join(f"{k} {v['learning_rate']:g} and {v['size']}" for k, v in problem["settings"].items())
+        how = f"{count(n_splits, 'split')}, {problem['n_pairs']:,} pairs; learning rates and leaves: {chosen}."
+        worse, n_all = behind(problem)
+        lost = "\n".join(f"- {line}" for line in worse) or "- none"
+        says = f"Of {n_all} comparisons, simtree is behind by more than a standard error in {len(worse)}:"
+        parts += [f"## {name}", how, says, lost, accuracy_table(problem)]
     if "costs" in report:
         parts += ["## Costs", f"{report['costs']['n_pairs']:,} pairs at a time, 40 features.", cost_table(report["costs"])]
     return "\n\n".join(parts)
@@ -303,7 +323,6 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=[name for name in PROBLEMS if name != "quick"], help="problems (all)")
     parser.add_argument("--splits", type=int, default=5, help="number of splits (5)")
     parser.add_argument("--pairs", type=int, default=20_000, help="number of training pairs (20,000)")
-    parser.add_argument("--trees", type=int, default=150, help="number of trees (150)")
     parser.add_argument("--costs", action="store_true", help="measure CPU time and memory of fits instead")
     parser.add_argument("--before", type=Path, help="folder with the sources of another version of simtree, for --costs")
     parser.add_argument("--page", action="store_true", help="write docs/missing_measured.md from the results")
@@ -319,6 +338,9 @@ def main() -> None:
         part[places[-1]] = found
         write_atomically(options.out, json.dumps(report, indent=1) + "\n")
 
+    def keep_accuracy(name: str, found: Any) -> None:
+        keep("accuracy", name, found=found)
+
     if options.page:
         write_page(report, options.docs / "missing_measured.md")
         return
@@ -328,9 +350,11 @@ def main() -> None:
         if not options.quick and not os.environ.get("SIMTREE_DATA"):
             parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --quick.\n")
         names = ["quick"] if options.quick else options.data or [name for name in PROBLEMS if name != "quick"]
-        sizes = (1, 400, 5) if options.quick else (options.splits, options.pairs, options.trees)
         test = Pairs(200, 1_000) if options.quick else Pairs(20_000, 100_000)
-        run(names, *sizes, test, lambda name, found: keep("accuracy", name, found=found))
+        numbers = [1] if options.quick else range(1, options.splits + 1)
+        for name in names:
+            known = report.get("accuracy", {}).get(name, {})
+            run(name, numbers, 400 if options.quick else options.pairs, test, known, partial(keep_accuracy, name))
     print(tables(report))
 
 

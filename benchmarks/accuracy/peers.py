@@ -238,6 +238,8 @@ FEATURE_COORDINATES = {
     "min": np.minimum,
     "max": np.maximum,
     "product": np.multiply,
+    # How many of the two samples lack the feature: what a peer cannot see in a NaN.
+    "n_missing": lambda a, b: np.isnan(a).astype(np.float32) + np.isnan(b),
 }
 PAIR_COORDINATES = {
     "dot": lambda a, b: np.einsum("ij,ij->i", a, b),

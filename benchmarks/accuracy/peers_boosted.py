@@ -126,6 +126,7 @@ def boosted(
     same_weighting: str = "pairs",
     setting: Setting | None = None,
     metric: str = METRIC,
+    n_validation: int = VALIDATION_PAIRS,
     refit: bool = True,
 ) -> PairClassifier:
     """Train gradient boosting on same and different pairs.
@@ -149,6 +150,8 @@ def boosted(
         Learning rate and size of trees; by default those that were found for the problem.
     metric : str
         Metric for early stopping, a key of `SAME_SHARE`.
+    n_validation : int
+        Number of held-out pairs for early stopping.
     refit : bool
         Whether the model is fitted again on pairs of all samples.
     """
@@ -166,7 +169,7 @@ def boosted(
     samples, transform = fit_map(representation, training.X[~out], training.y[~out])
     how = {"seed": training.seed, "same_weighting": same_weighting}
     train = draw(training.y[~out], training.some(n_pairs), **how)
-    held_out = draw(training.y[out], training.some(VALIDATION_PAIRS), positive_fraction=SAME_SHARE[metric], **how)
+    held_out = draw(training.y[out], training.some(n_validation), positive_fraction=SAME_SHARE[metric], **how)
     classifier = make(training.rounds(MAX_ROUNDS))
     rounds = used.stop(
         classifier,

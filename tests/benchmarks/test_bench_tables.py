@@ -28,6 +28,16 @@ def test_medians_are_those_of_the_training_samples():
     np.testing.assert_array_equal(complete_test, [[2.0], [7.0]])
 
 
+def test_comparisons_that_are_lost_by_more_than_a_standard_error_are_listed():
+    splits = {
+        "1": {"simtree": [0.90, 0.5, 0.2], "LightGBM": [0.91, 0.5, 0.1]},
+        "2": {"simtree": [0.92, 0.5, 0.2], "LightGBM": [0.94, 0.5, 0.3]},
+    }
+    worse, n_all = bench.behind({"results": {"at random, 10%": splits}})
+    assert n_all == 3
+    assert worse == ["at random, 10%, LightGBM, AUC: -0.0150 ± 0.0050"]
+
+
 @pytest.mark.slow
 def test_quick_run_and_page(tmp_path):
     pytest.importorskip("lightgbm")
@@ -36,8 +46,8 @@ def test_quick_run_and_page(tmp_path):
     assert finished.returncode == 0, finished.stderr
     cases = json.loads(out.read_text())["accuracy"]["quick"]["results"]
     assert len(cases) == len(bench.WAYS) * len(bench.SHARES)
-    assert all({"simtree", "LightGBM", "simtree, medians"} <= set(found) for (found,) in cases.values())
-    assert all(0.5 < found["simtree"][0] <= 1.0 for (found,) in cases.values())
+    assert all({"simtree", "LightGBM", "simtree, medians"} <= set(splits["1"]) for splits in cases.values())
+    assert all(0.5 < splits["1"]["simtree"][0] <= 1.0 for splits in cases.values())
     page = tmp_path / "missing_measured.md"
     page.write_text(f"# Tables\n\n{bench.BEGIN}\nold\n{bench.END}\n\nEnd.\n")
     finished = programs.call(bench.main, "--page", "--out", str(out), "--docs", str(tmp_path), folder=tmp_path)
