@@ -14,6 +14,7 @@ from simtree.growing._boosting import MAX_STEP, empty_cells, padded
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.splitters._cart import CRITERIA
 from simtree.trees._code_walk import CodeWalk
+from simtree.trees._states import goes_above
 
 pytestmark = [
     pytest.mark.kernel,
@@ -151,7 +152,7 @@ def test_cart_routes_its_pairs_where_it_put_them(rng, n_pairs, wide):
         at = 0
         while at >= 0:
             value = F[p, rows.coordinate[at]]
-            above = missing.goes_above(value, rows.code[at], rows.states[at])
+            above = goes_above(value, rows.code[at], rows.states[at])
             at = rows.if_gt[at] if above else rows.if_le[at]
         assert (at == cart.INSIDE) == inside[p]
 

@@ -21,8 +21,13 @@ BLOCK = 64
 
 @kernel
 def step_of(value, low, scale):
-    """Return the step of the grid that contains a value; despite rounding, it never decreases as the value increases."""
-    return np.int64(min(max((value - low) * scale, 0.0), N_STEPS - 1.0))
+    """Return the step of the grid that contains a value; despite rounding, it never decreases as the value increases.
+
+    It is 0 for NaN: comparisons instead of max and min, which would return it.
+    """
+    step = (value - low) * scale
+    step = step if step > 0.0 else 0.0
+    return np.int64(step if step < N_STEPS - 1.0 else N_STEPS - 1.0)
 
 
 @kernel

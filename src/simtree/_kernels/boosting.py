@@ -38,8 +38,9 @@ TINY = 1e-300
 # Codes that are read as one integer; and entries of the histogram of a column, constant so that offsets are cheap.
 WORD, N_CODES = 8, 256
 # Rows whose codes are gathered before any is counted, so that the processor waits for many of them at once; and words that are
-# counted for all of these rows before the next words, so that their histograms stay in cache.
-GATHERED, COUNTED_WORDS = 1024, 4
+# counted for all of these rows before the next words. With more of them, additions to the code of a state, which many rows
+# have, take three times as long: the processor expects the additions of neighbouring rows to go to different places.
+GATHERED, COUNTED_WORDS = 1024, 2
 NOT_GROWN = -1
 CODE_MASK = np.uint64(255)
 # Where the histogram of a column of a word begins, and the bits of its code.
@@ -278,74 +279,119 @@ def left_states(of_column, one_code, sides):
 
 
 @kernel
-def quick_gain(rule, g, h, gl, hl, low, high, way, before):
-    """Return the gain of a split as `search_histogram` computes it, with one division instead of two."""
-    gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
+def fill_gains(half_g, half_h, n, rule, g, h, more_g, more_h, low, high, way, before, found):
+    """Fill ``found[code]`` with the gain of a split whose first child has the sums of the codes up to ``code``, and more.
+
+    The loop vectorises, as that of `search_histogram` does; it has one division instead of two.
+    """
+    unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
+    for code in range(n):
+        gl, hl = np.float64(half_g[code]) * unit_g + more_g, np.float64(half_h[code]) * unit_h + more_h
+        gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
+        to_left = to_left if to_left > TINY else TINY
+        to_right = to_right if to_right > TINY else TINY
+        inverse = 1.0 / (to_left * to_right)
+        value_left, value_right = -gl * to_right * inverse, -gr * to_left * inverse
+        value_left = value_left if value_left > low else low
+        value_left = value_left if value_left < high else high
+        value_right = value_right if value_right > low else low
+        value_right = value_right if value_right < high else high
+        gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+        found[code] = gain if way * (value_right - value_left) >= 0.0 else -1.0
+
+
+@kernel
+def gain_of_sums(g, h, l2, gl, hl):
+    """Return numerator and denominator of twice the gain of a split without bounds, plus what is the same for all splits."""
+    gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
     to_left = to_left if to_left > TINY else TINY
     to_right = to_right if to_right > TINY else TINY
-    inverse = 1.0 / (to_left * to_right)
-    value_left, value_right = -gl * to_right * inverse, -gr * to_left * inverse
-    value_left = value_left if value_left > low else low
-    value_left = value_left if value_left < high else high
-    value_right = value_right if value_right > low else low
-    value_right = value_right if value_right < high else high
-    gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
-    return gain if way * (value_right - value_left) >= 0.0 else -1.0
+    return gl * gl * to_right + gr * gr * to_left, to_left * to_right
+
+
+@kernel
+def fill_best_sides(half_g, half_h, n, rule, g, h, one, both, found, chosen):
+    """Fill ``found[code]`` with twice the gain without bounds of the best choice of sides, ``chosen[code]``.
+
+    ``one`` and ``both`` are the packed sums of the states. Fractions are compared by their products: one division for the four
+    choices, in a loop that vectorises. The first of equal choices is taken.
+    """
+    unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
+    one_g, one_h = np.float64(one >> HALF) * unit_g, np.float64(one & LOW_HALF) * unit_h
+    both_g, both_h = np.float64(both >> HALF) * unit_g, np.float64(both & LOW_HALF) * unit_h
+    for code in range(n):
+        gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
+        top, bottom = gain_of_sums(g, h, l2, gl + one_g + both_g, hl + one_h + both_h)
+        side = 0.0
+        u, v = gain_of_sums(g, h, l2, gl + both_g, hl + both_h)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ONE_ABOVE if better else side
+        u, v = gain_of_sums(g, h, l2, gl + one_g, hl + one_h)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * BOTH_ABOVE if better else side
+        u, v = gain_of_sums(g, h, l2, gl, hl)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ALL_ABOVE if better else side
+        found[code], chosen[code] = top / bottom, side
 
 
 @kernel
 def search_state_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts, states):
     """Fill ``gains[k]``, ``cuts[k]`` and ``states[k]`` with the best split of column k, for some k, as `search_histogram` does.
 
-    Each cut is scored with the four choices of sides for the states of missing values, in one loop that vectorises. The cut
-    after the last value separates states only: the direction of a column says nothing about it.
+    Each cut is scored with the four choices of sides for the states of missing values. The cut after the last value separates
+    states only: the direction of a column says nothing about it. Ties go to the lowest code, then to the first choice of sides.
+
+    Bounds only lower gains. So the best split without them, which is found faster, is the best one if its values are within.
     """
     n = rule.one_code
     half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32)
-    found, chosen = np.empty(n), np.empty(n, np.int64)
+    found, chosen = np.empty(n), np.empty(n)
     unit_g, unit_h = rule.gradient_unit, rule.hessian_unit
     g, h = np.float64(total >> HALF) * unit_g, np.float64(total & LOW_HALF) * unit_h
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
     for k in range(begin, end):
         of_column, way = histogram[k], np.float64(directions[k])
-        last = n - 1
-        while last > 0 and of_column[last] == 0:  # codes that do not occur need not be scored
-            last -= 1
-        left = np.int64(0)
-        for code in range(last + 1):
+        one, both = of_column[n], of_column[n + 1]
+        last, left = 0, np.int64(0)
+        for code in range(n):
+            last = code if of_column[code] != 0 else last
             left += of_column[code]
             half_g[code] = left >> HALF
             half_h[code] = left & LOW_HALF
-        one_g, one_h = np.float64(of_column[n] >> HALF) * unit_g, np.float64(of_column[n] & LOW_HALF) * unit_h
-        both_g, both_h = np.float64(of_column[n + 1] >> HALF) * unit_g, np.float64(of_column[n + 1] & LOW_HALF) * unit_h
-        if of_column[n] == 0 and of_column[n + 1] == 0:
+        if way == 0.0 and (one != 0 or both != 0):
+            fill_best_sides(half_g, half_h, last + 1, rule, g, h, one, both, found, chosen)
+            best, cut = -1.0, 0
             for code in range(last + 1):
-                gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
-                found[code], chosen[code] = quick_gain(rule, g, h, gl, hl, low, high, way, before), 0
-        else:
-            for code in range(last + 1):
-                gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
-                best = quick_gain(rule, g, h, gl + one_g + both_g, hl + one_h + both_h, low, high, way, before)
-                second = quick_gain(rule, g, h, gl + both_g, hl + both_h, low, high, way, before)
-                third = quick_gain(rule, g, h, gl + one_g, hl + one_h, low, high, way, before)
-                fourth = quick_gain(rule, g, h, gl, hl, low, high, way, before)
-                side = 0
-                side, best = ONE_ABOVE if second > best else side, second if second > best else best
-                side, best = BOTH_ABOVE if third > best else side, third if third > best else best
-                side, best = ALL_ABOVE if fourth > best else side, fourth if fourth > best else best
-                found[code], chosen[code] = best, side
+                # A cut below all values would have to be the cut after all of them, with the sides exchanged.
+                if found[code] > best and (of_column[code] != 0 or code == last):
+                    best, cut = found[code], code
+            side = np.int64(chosen[cut])
+            left = (np.int64(half_g[cut]) << HALF) + half_h[cut] + left_states(of_column, n, side)
+            if is_unbounded(rule, total, left, low, high):
+                gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), cut, side
+                continue
         gains[k], cuts[k], states[k] = -1.0, 0, 0
-        for code in range(last):
-            # A cut below all values would have to be the cut after all of them, with the sides exchanged.
-            if found[code] > gains[k] and of_column[code] != 0:
-                gains[k], cuts[k], states[k] = found[code], code, chosen[code]
-        gl, hl = np.float64(half_g[last]) * unit_g, np.float64(half_h[last]) * unit_h
         for side in range(N_SIDES):
-            to_left_g = (0.0 if side & ONE_ABOVE else one_g) + (0.0 if side & BOTH_ABOVE else both_g)
-            to_left_h = (0.0 if side & ONE_ABOVE else one_h) + (0.0 if side & BOTH_ABOVE else both_h)
-            gain = quick_gain(rule, g, h, gl + to_left_g, hl + to_left_h, low, high, 0.0, before)
-            if gain > gains[k]:
-                gains[k], cuts[k], states[k] = gain, last, side
+            if (side & ONE_ABOVE and one == 0) or (side & BOTH_ABOVE and both == 0):
+                continue  # the same as a choice before
+            more = left_states(of_column, n, side)
+            more_g, more_h = np.float64(more >> HALF) * unit_g, np.float64(more & LOW_HALF) * unit_h
+            fill_gains(half_g, half_h, last, rule, g, h, more_g, more_h, low, high, way, before, found)
+            fill_gains(half_g[last:], half_h[last:], 1, rule, g, h, more_g, more_h, low, high, 0.0, before, found[last:])
+            for code in range(last + 1):
+                is_better = found[code] > gains[k] or (found[code] == gains[k] and code < cuts[k])
+                if is_better and (of_column[code] != 0 or code == last):
+                    gains[k], cuts[k], states[k] = found[code], code, side
+
+
+@kernel
+def is_unbounded(rule, total, left, low, high):
+    """Return whether the values of the children of a split into packed sums are within the bounds."""
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    gl, hl = np.float64(left >> HALF) * rule.gradient_unit, np.float64(left & LOW_HALF) * rule.hessian_unit
+    value_left, value_right = -gl / max(hl + rule.l2, TINY), -(g - gl) / max(h - hl + rule.l2, TINY)
+    return low <= value_left <= high and low <= value_right <= high
 
 
 @kernel

@@ -87,16 +87,13 @@ def joint_pairwise_value(kind, a, b, n):
 
 
 @kernel
-def joint_product(kind, directions, k, a, b):
-    """Return |w·(x - x')| or w·(x + x') of direction k over the features that both samples have, scaled to all of w.
-
-    It takes all directions: a row of them would be an array of its own, whose references Numba counts in every call.
-    """
+def joint_product(kind, directions, k, A, i, B, j):
+    """Return |w·(x - x')| or w·(x + x') of direction k over the features that both samples have, scaled to all of w."""
     total, present, everything = 0.0, 0.0, 0.0
     for f in range(directions.shape[1]):
         w = directions[k, f]
         everything += abs(w)
-        x, y = np.float64(a[f]), np.float64(b[f])
+        x, y = np.float64(A[i, f]), np.float64(B[j, f])
         if w == 0.0 or np.isnan(x) or np.isnan(y):
             continue
         present += abs(w)
@@ -108,33 +105,29 @@ def joint_product(kind, directions, k, a, b):
 
 
 @kernel
-def state_value(kind, f, a, b, pairwise, directions):
-    """Return one coordinate of the pair of rows a and b as `pair_value` does, or ONE_MISSING or BOTH_MISSING."""
+def value_and_lacking(kind, f, A, i, B, j, pairwise, p):
+    """Return one coordinate of pair p, of rows i of A and j of B, and how many of the two samples lack it (0, 1, 2).
+
+    The coordinate has no meaning if a sample lacks it. This takes matrices and numbers of rows: a row would be an array of its
+    own, whose references Numba counts in every call.
+    """
     if kind == PAIRWISE:
-        return pairwise[f]
-    x, y = np.float64(a[f]), np.float64(b[f])
-    value = coordinate_value(kind, x, y)
-    lacks_x, lacks_y = x != x, y != y
-    if f >= directions.shape[1]:
-        return joint_product(kind, directions, f - directions.shape[1], a, b) if lacks_x | lacks_y else value
-    value = ONE_MISSING if lacks_x | lacks_y else value
-    return BOTH_MISSING if lacks_x & lacks_y else value
+        return pairwise[p, f], 2 * np.int64(pairwise[p, f] == BOTH_MISSING)
+    x, y = np.float64(A[i, f]), np.float64(B[j, f])
+    return coordinate_value(kind, x, y), np.int64(x != x) + np.int64(y != y)
 
 
 @kernel
-def goes_above(value, threshold, states):
-    """Return whether a coordinate, or its state, continues at if_gt."""
-    if value == ONE_MISSING:
-        return (states & ONE_ABOVE) != 0
-    if value == BOTH_MISSING:
-        return (states & BOTH_ABOVE) != 0
-    return value > threshold
+def is_along_direction(kind, f, directions):
+    """Return whether a coordinate is one along a direction, which samples that lack a feature may have."""
+    return kind != PAIRWISE and f >= directions.shape[1]
 
 
 @kernel
-def is_unseen(value, states):
-    """Return whether a coordinate is in a state that did not occur among the training pairs of a test."""
-    return (value == ONE_MISSING and states & ONE_SEEN == 0) or (value == BOTH_MISSING and states & BOTH_SEEN == 0)
+def joint_value(kind, f, A, i, B, j, directions):
+    """Return the coordinate along a direction of a pair that lacks features, and 2 if it lacks all of them, otherwise 0."""
+    value = joint_product(kind, directions, f - directions.shape[1], A, i, B, j)
+    return value, 2 * np.int64(value == BOTH_MISSING)
 
 
 @kernel
@@ -155,10 +148,15 @@ def fill_joint_pairwise(A, B, first, second, n_features, pairwise_kinds, pairwis
 @kernel
 def fill_state_values(A, B, first, second, pairwise, kinds, features, directions, values):
     """Fill ``values[c, p]`` with coordinate c of pair p, or with its state."""
+    by_lacking = np.array([0.0, ONE_MISSING, BOTH_MISSING])
     for p in range(first.shape[0]):
-        a, b = A[first[p]], B[second[p]]
+        i, j = first[p], second[p]
         for c in range(kinds.shape[0]):
-            values[c, p] = state_value(kinds[c], features[c], a, b, pairwise[p], directions)
+            value, n_lacking = value_and_lacking(kinds[c], features[c], A, i, B, j, pairwise, p)
+            if n_lacking > 0 and is_along_direction(kinds[c], features[c], directions):
+                value, n_lacking = joint_value(kinds[c], features[c], A, i, B, j, directions)
+            by_lacking[0] = value
+            values[c, p] = by_lacking[n_lacking]
 
 
 @kernel
@@ -167,32 +165,46 @@ def fill_state_codes(
 ):
     """Fill codes as `fill_byte_codes` does; those of the two states are ``one_code`` and ``one_code + 1``."""
     n_coordinates = kinds.shape[0]
-    values, block = np.empty((n_coordinates, BLOCK)), np.empty((BLOCK, n_coordinates), codes.dtype)
+    values, lacking = np.empty((n_coordinates, BLOCK)), np.empty((n_coordinates, BLOCK), np.uint8)
+    # By the number of samples that lack the value: sums and products with these instead of choices, which become branches.
+    factor = np.array([1, 0, 0], codes.dtype)
+    added = np.array([0, one_code, one_code + 1], codes.dtype)
     for start in range(0, first.shape[0], BLOCK):
         size = min(BLOCK, first.shape[0] - start)
         for q in range(size):
-            a = A[first[start + q]]
-            b = B[second[start + q]]
+            p = start + q
             for c in range(n_coordinates):
-                values[c, q] = state_value(kinds[c], features[c], a, b, pairwise[start + q], directions)
-        code_block(values, size, edges, low, scale, before, first_halving, block)
-        for q in range(size):
-            for c in range(n_coordinates):
-                code = np.int64(block[q, c])
-                code = one_code if values[c, q] == ONE_MISSING else code
-                codes[start + q, c] = one_code + 1 if values[c, q] == BOTH_MISSING else code
+                found = value_and_lacking(kinds[c], features[c], A, first[p], B, second[p], pairwise, p)
+                values[c, q], lacking[c, q] = found
+        for c in range(n_coordinates):
+            if directions.shape[0] > 0 and is_along_direction(kinds[c], features[c], directions):
+                for q in range(size):
+                    if lacking[c, q] > 0:
+                        rows = first[start + q], second[start + q]
+                        found = joint_value(kinds[c], features[c], A, rows[0], B, rows[1], directions)
+                        values[c, q], lacking[c, q] = found
+        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
+        for c in range(n_coordinates):
+            for q in range(size):
+                n_lacking = lacking[c, q]
+                codes[start + q, c] = factor[n_lacking] * codes[start + q, c] + added[n_lacking]
 
 
 @kernel
-def walk_states(a, b, pairwise, nodes, at):
-    """Return the exit that the pair of samples a and b reaches from row ``at`` (itself an exit if negative)."""
+def walk_states(A, i, B, j, pairwise, p, nodes, at):
+    """Return the exit that pair p, of rows i of A and j of B, reaches from row ``at`` (itself an exit if negative)."""
     while at >= 0:
-        value = state_value(nodes.kind[at], nodes.feature[at], a, b, pairwise, nodes.directions)
-        states = nodes.states[at]
-        if is_unseen(value, states):
+        kind, f, states = nodes.kind[at], nodes.feature[at], np.int64(nodes.states[at])
+        value, lacking = value_and_lacking(kind, f, A, i, B, j, pairwise, p)
+        if lacking > 0 and is_along_direction(kind, f, nodes.directions):
+            value, lacking = joint_value(kind, f, A, i, B, j, nodes.directions)
+        # Bits by the state: 1 and 2 which sides, 4 and 8 which occurred; a present value has neither.
+        bit = np.int64(lacking)
+        of_value = np.int64(value > nodes.threshold[at]) & np.int64(bit == 0)
+        if bit > 0 and states & (bit << 2) == 0:
             at = nodes.otherwise[at]
         else:
-            at = nodes.if_gt[at] if goes_above(value, nodes.threshold[at], states) else nodes.if_le[at]
+            at = nodes.if_gt[at] if of_value | (states & bit) else nodes.if_le[at]
     return -1 - at
 
 
@@ -200,14 +212,14 @@ def walk_states(a, b, pairwise, nodes, at):
 def route_states(A, B, first, second, pairwise, nodes, entry, exits):
     """Fill ``exits[p]`` with the exit that pair p reaches from row ``entry``."""
     for p in range(first.shape[0]):
-        exits[p] = walk_states(A[first[p]], B[second[p]], pairwise[p], nodes, entry)
+        exits[p] = walk_states(A, first[p], B, second[p], pairwise, p, nodes, entry)
 
 
 @kernel
 def add_state_values(A, B, first, second, pairwise, nodes, values, total):
     """Add to ``total[p]`` the value of the exit that pair p reaches from row 0."""
     for p in range(first.shape[0]):
-        total[p] += values[walk_states(A[first[p]], B[second[p]], pairwise[p], nodes, 0)]
+        total[p] += values[walk_states(A, first[p], B, second[p], pairwise, p, nodes, 0)]
 
 
 @kernel

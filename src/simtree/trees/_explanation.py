@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.missing import goes_above, is_unseen
 from simtree.pairs._coordinates import SamplePairs
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
+from simtree.trees._states import goes_above, is_unseen
 
 
 @dataclass(frozen=True)

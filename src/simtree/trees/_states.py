@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN, StateNodes
+from simtree._kernels.missing import BOTH_ABOVE, BOTH_MISSING, BOTH_SEEN, ONE_ABOVE, ONE_MISSING, ONE_SEEN, StateNodes
 from simtree._kernels.route import Nodes
 from simtree.pairs._coordinates import CoordinateSet
 
@@ -17,6 +17,26 @@ if TYPE_CHECKING:
 
 # All bits of the states of a test.
 MAX_STATES = ONE_ABOVE | BOTH_ABOVE | ONE_SEEN | BOTH_SEEN
+
+
+def goes_above(value: float, threshold: float, states: int) -> bool:
+    """Return whether a coordinate, or its state, continues at the successor for values above the threshold.
+
+    Examples
+    --------
+    >>> goes_above(2.0, 1.0, 0), goes_above(ONE_MISSING, 1.0, BOTH_ABOVE), goes_above(BOTH_MISSING, 1.0, BOTH_ABOVE)
+    (True, False, True)
+    """
+    if value == ONE_MISSING:
+        return states & ONE_ABOVE != 0
+    if value == BOTH_MISSING:
+        return states & BOTH_ABOVE != 0
+    return value > threshold
+
+
+def is_unseen(value: float, states: int) -> bool:
+    """Return whether a coordinate is in a state that did not occur among the training pairs of a test."""
+    return (value == ONE_MISSING and states & ONE_SEEN == 0) or (value == BOTH_MISSING and states & BOTH_SEEN == 0)
 
 
 def joined_states(regions: Iterable[AxisRegion]) -> NDArray[np.uint8] | None:
