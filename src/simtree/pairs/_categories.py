@@ -36,8 +36,9 @@ MAX_RATIOS = 1 << 12
 SHRINKAGE = 10.0
 # Half a pair of each kind is added, so that no ratio is infinite.
 SMOOTHING = 0.5
-# With fewer labels than this, folds are of samples: new pairs will be of the same identities.
-MIN_IDENTITIES = 11
+# With fewer labels than this, folds are of samples: new pairs will be of the same identities. So they are if one has
+# more than this share of the samples: without it, and another fold, little would be left to learn from.
+MIN_IDENTITIES, MAX_SHARE = 11, 0.3
 # A ratio is learned of values that at least this many identities (or samples) of each fold have.
 MIN_HOLDERS = 2
 N_STATES = 4
@@ -127,6 +128,9 @@ class Categories:
         """
         rng = np.random.default_rng(0)
         used = np.ones(len(codes), dtype=np.bool_) if known is None else known
+        given = source.given()
+        if given is not None:  # samples without a pair would be identities of their own
+            used = used & np.isin(np.arange(len(codes)), np.append(given.first, given.second))
         folds = np.full(len(codes), NO_FOLD)
         units = np.full(len(codes), -1)
         folds[used], units[used] = _folds_and_units(source, used, rng)
@@ -225,12 +229,13 @@ class Categories:
 def _folds_and_units(
     source: PairSource, known: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the fold and the unit of each known sample: its identity if there are many, otherwise itself."""
+    """Return the fold and the unit of each known sample: its identity if there are many and none is large, otherwise itself."""
     identities = same_identities(source, len(known))
     if source.labels is None:
         identities = np.unique(identities[known], return_inverse=True)[1]
     n_identities = int(identities.max()) + 1
-    if n_identities >= MIN_IDENTITIES:
+    largest = np.bincount(identities).max() / len(identities)
+    if n_identities >= MIN_IDENTITIES and largest <= MAX_SHARE:
         return assign_folds(n_identities, N_FOLDS, rng)[identities], identities
     return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
 
