@@ -10,7 +10,7 @@ of them same pairs, with the features |x - x'| and x + x'. The peers get NaN for
 of samples of the pair that lack it (0, 1, 2) as a further feature. All stop early, after at most 2,000 trees, on a held-out
 fifth of the identities (of the samples, if classes are known), and are then fitted again on all; learning rate and leaves are
 searched for once per problem, on training samples of a split that is not reported. The results of several runs are collected in
-one file, docs/results/tables.json by default, and splits that it has are not run again; ``--page`` makes
+one file, docs/results/tables.json by default, and what it has is not run again; ``--page`` makes
 docs/missing_measured.md of it.
 
 ``--costs`` compares the CPU time and the peak memory of fits: of complete samples with those of another version of simtree,
@@ -54,6 +54,7 @@ KINDS = (*F, "n_missing")
 SETTINGS = tuple(Setting(rate, leaves) for leaves in (63, 15) for rate in (0.1, 0.03))
 # Share of the rounds and pairs of a run that only checks that everything works.
 CHECK_SHARE = 0.01
+MEDIANS = "simtree, medians"
 N_BLOCKS = 5
 BEGIN, END = "<!-- begin: printed by benchmarks/bench_tables.py --page -->", "<!-- end -->"
 # The page before there is one; later runs replace its tables only.
@@ -146,14 +147,15 @@ def score(learn: Callable[..., Any], setting: Setting, split: Split, seed: int, 
     return evaluate(learn(training, setting=setting).pair_score(split.rows, split.X_test), split.same)
 
 
-def search(split: Split, n_pairs: int, share: float) -> dict[str, Setting]:
+def search(split: Split, n_pairs: int, share: float, known: dict[str, Setting]) -> dict[str, Setting]:
     """Return the setting of each library with the highest mean of the metrics, with three tenths deleted at random."""
     with_some = holed(split, "at random", max(SHARES), 0)
-    best = {}
+    best = dict(known)
     for name, learn in learners(n_pairs).items():
-        means = {setting: float(np.mean(score(learn, setting, with_some, 0, share))) for setting in SETTINGS}
-        best[name] = max(means, key=means.__getitem__)
-        print(f"{name}: {best[name]}, of {[round(mean, 4) for mean in means.values()]}", flush=True)
+        if name not in known:
+            means = {setting: float(np.mean(score(learn, setting, with_some, 0, share))) for setting in SETTINGS}
+            best[name] = max(means, key=means.__getitem__)
+            print(f"{name}: {best[name]}, of {[round(mean, 4) for mean in means.values()]}", flush=True)
     return best
 
 
@@ -162,34 +164,35 @@ def holed(split: Split, way: str, share: float, seed: int) -> Split:
     return replace(split, X=with_holes(split.X, way, share, seed), X_test=with_holes(split.X_test, way, share, seed + 1000))
 
 
-def run_split(split: Split, settings: dict[str, Setting], seed: int, n_pairs: int, share: float) -> dict[str, list[float]]:
-    """Return the metrics of each model on samples with holes, by its own handling and after filling in medians."""
-    learn = learners(n_pairs)
-    found = {name: score(learn[name], settings[name], split, seed, share) for name in learn}
-    X, X_test = medians_filled(split.X, split.X_test)
-    complete = replace(split, X=X, X_test=X_test)
-    found["simtree, medians"] = score(learn["simtree"], settings["simtree"], complete, seed, share)
-    return found
+def run_split(
+    split: Split, settings: dict[str, Setting], seed: int, n_pairs: int, share: float, found: dict[str, list[float]]
+) -> None:
+    """Add the metrics of each model on samples with holes, by its own handling and after filling in medians."""
+    for name, learn in learners(n_pairs).items():
+        if name not in found:
+            found[name] = score(learn, settings[name], split, seed, share)
+    if MEDIANS not in found:
+        X, X_test = medians_filled(split.X, split.X_test)
+        complete = replace(split, X=X, X_test=X_test)
+        found[MEDIANS] = score(learners(n_pairs)["simtree"], settings["simtree"], complete, seed, share)
 
 
 def run(
     name: str, numbers: Sequence[int], n_pairs: int, test: Pairs, kept: dict[str, Any], keep: Callable[[Any], None]
 ) -> None:
-    """Run the splits of a problem that are not among what was kept; give ``keep`` all results after each split."""
+    """Run what is not among the results that were kept; give ``keep`` all of them after each split."""
     read, split_of = PROBLEMS[name]
     data, share = read(), CHECK_SHARE if name == "quick" else 1.0
     settings = {library: Setting(**found) for library, found in kept.get("settings", {}).items()}
     results: dict[str, dict[str, Any]] = kept.get("results", {})
-    if not settings:
-        # Inner fold of split 0: its test samples are training samples, and no reported split is like it.
-        settings = search(split_of(data, test, 0, 0), n_pairs, share)
+    # Inner fold of split 0: its test samples are training samples, and no reported split is like it.
+    settings = search(split_of(data, test, 0, 0), n_pairs, share, settings)
     for number in numbers:
         split = split_of(data, test, number, None)
         for way in WAYS:
             for deleted in SHARES:
-                of_case = results.setdefault(f"{way}, {deleted:.0%}", {})
-                if str(number) not in of_case:
-                    of_case[str(number)] = run_split(holed(split, way, deleted, number), settings, number, n_pairs, share)
+                found = results.setdefault(f"{way}, {deleted:.0%}", {}).setdefault(str(number), {})
+                run_split(holed(split, way, deleted, number), settings, number, n_pairs, share, found)
         print(f"{name}, split {number}", flush=True)
         keep({"n_pairs": n_pairs, "settings": {k: asdict(v) for k, v in settings.items()}, "results": results})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from accuracy.peers import ALL, F, Training
 from accuracy.settings import Setting, setting_for
@@ -98,9 +99,11 @@ def boosted(
 ) -> SimilarityBoosting | Represented:
     """Fit boosting on the same pairs as a peer, or on as many fresh pairs every ten rounds.
 
-    The setting is searched for as those of the peers are; entire identities are held out of the given pairs too.
+    The setting is searched for as those of the peers are. On the same pairs, the number of rounds is found as theirs is: by a
+    first fit on other pairs, without held-out identities (or samples), of which as many validation pairs are drawn as needed.
     """
     setting = setting or setting_for(training, "simtree")
+    representation = None if represent is None else represent(training)
     model = SimilarityBoosting(
         n_estimators=training.rounds(MAX_ROUNDS),
         learning_rate=setting.learning_rate,
@@ -108,17 +111,22 @@ def boosted(
         coordinates=list(kinds),
         n_pairs=training.some(n_pairs),
         same_weighting=same_weighting,
+        representation=representation,
         open_set=training.open_set,
-        refit=refit,
+        refit=refit and fresh,
         n_jobs=training.n_jobs,
         random_state=training.seed,
     )
     if fresh:
-        return model.set_params(representation=None if represent is None else represent(training)).fit(training.X, training.y)
+        return model.fit(training.X, training.y)
+    model.set_params(refresh=None).fit(training.X, training.y)
+    if not refit:
+        return model
+    known = clone(model).set_params(n_estimators=model.best_iteration_, early_stopping=False, representation=None)
     pairs = training.pairs(n_pairs, same_weighting)
     if represent is not None:
-        return on_pairs(training, model, pairs, represent, groups=training.groups)
-    return model.fit(training.X, pairs.same, pairs=row_numbers(pairs), groups=training.groups)
+        return on_pairs(training, known, pairs, represent)
+    return known.fit(training.X, pairs.same, pairs=row_numbers(pairs))
 
 
 def auto(training: Training) -> AutoSimilarity:
