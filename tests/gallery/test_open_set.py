@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simtree import Gallery
-from simtree.gallery._strangers import Size, Strangers, n_above, n_people_for
+from gallery_stores import query, tamper
+from simtree import DistanceSimilarity, Gallery
+from simtree.evaluation import LearnedFusion
+from simtree.gallery._strangers import SearchTimes, Size, Strangers, n_above, n_people_for
 from tiny_models import fitted, people
 
 SIZE = Size(100, 100, 100, 100)
@@ -128,6 +132,63 @@ def test_a_grown_gallery_takes_more_people_until_it_is_calibrated_again(path):
             reader.identify(others(1)[0], max_fpir=0.05)
         gallery.calibrate(*others(100), max_fpir=0.05)
         assert reader.identify(others(1)[0], max_fpir=0.05).threshold is not None
+
+
+# A day, and when the people of these galleries were enrolled.
+DAY, SINCE = 86400.0, 1e9
+
+
+def ageing(of_age, path):
+    """A gallery whose fused scores depend on age, calibrated on the day after the last enrolment."""
+    X, y = people(30, n=40, n_samples=2)
+    model = DistanceSimilarity(metric="euclidean").fit(X, y)
+    model.learned_fusion_ = LearnedFusion(
+        0.0, np.inf, 1.0, 0.0, of_age=of_age, n_samples=(1.0, 9.0), newest=(0.0, 1000 * DAY), age_unit=30 * DAY
+    )
+    gallery = Gallery.create(path, model, fusion="learned")
+    gallery.enroll(y, X, time=SINCE + DAY * np.linspace(0, 100, len(y)))
+    gallery.calibrate(*others(300), max_fpir=0.05, time=SINCE + DAY * np.linspace(101, 103, 900))
+    return gallery
+
+
+def rate_of_alarms(gallery, day):
+    """The share of people who were never searched for, and have a candidate when they come on some day."""
+    unknown = people(77, n=600, n_samples=1)[0]
+    found = gallery.identify(unknown, k=1, max_fpir=0.05, time=SINCE + day * DAY)
+    return len(found) / len(unknown), found.threshold
+
+
+@pytest.mark.parametrize(("of_age", "days"), [(0.5, (103, 130, 400, 3000)), (-0.5, (101, 60, 0))])
+def test_the_promise_holds_when_time_passes(of_age, days, tmp_path):
+    """Nobody is enrolled: only the age of samples changes the scores, and a threshold that stays would be exceeded."""
+    with ageing(of_age, tmp_path / "g") as gallery:
+        rates, thresholds = zip(*[rate_of_alarms(gallery, day) for day in days], strict=True)
+        assert max(rates) <= 0.05
+        assert rates[0] > 0.0  # the threshold is not merely high
+        assert thresholds == tuple(sorted(thresholds))
+        at_calibration = gallery._session.state().strangers.threshold(0.05, gallery._session.state().size)
+        late = gallery.identify(people(77, n=600, n_samples=1)[0], k=1, time=SINCE + days[-1] * DAY)
+        assert np.mean(late.score >= at_calibration) > 0.05  # what it would be
+        expected = gallery._session.state().strangers.expected_matches(late.score, 40, gallery._session.state().size)
+        assert (late.expected_false_matches >= expected).all()
+
+
+def test_other_directions_of_time_lower_scores_and_change_nothing(tmp_path):
+    with ageing(-0.5, tmp_path / "g") as gallery:
+        thresholds = {rate_of_alarms(gallery, day)[1] for day in (103, 130, 3000)}
+        assert thresholds == {gallery._session.state().strangers.threshold(0.05, gallery._session.state().size)}
+
+
+def test_a_calibration_that_does_not_say_when_is_taken_for_the_oldest(path):
+    with ageing(0.5, path) as gallery:
+        before = rate_of_alarms(gallery, 3000)[1]
+        ((written,),) = query(gallery, "SELECT content FROM strangers")
+        content = json.loads(written)
+        assert content.pop("times")["newest"] == SINCE + 100 * DAY
+        tamper(gallery, "UPDATE strangers SET content = ?", json.dumps(content))
+        with Gallery.open(path) as opened:
+            assert opened._session.state().strangers.times == SearchTimes()
+            assert rate_of_alarms(opened, 103)[1] >= before
 
 
 def test_calibration_is_refused_where_it_would_promise_nothing(path, place):

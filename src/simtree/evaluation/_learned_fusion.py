@@ -116,6 +116,35 @@ class LearnedFusion:
             fused = fused + self.of_age * np.log1p(newest / self.age_unit)
         return np.asarray(fused)
 
+    def max_rise(self, elapsed: float, youngest: float = -math.inf) -> float:
+        """Return by how much time that passes can raise or lower the fused score with any identity, at most.
+
+        Ages within an identity count relative to its newest sample, so that time changes only the term of the newest one, a
+        multiple of log(1 + age / unit) within a range of ages: the younger an identity, the more it changes.
+
+        Parameters
+        ----------
+        elapsed : float
+            How much time passes, at least 0.
+        youngest : float, default=-inf
+            Age before, at least, of the newest sample of each identity.
+
+        Returns
+        -------
+        float
+            The greatest change, at least 0 and finite.
+
+        Examples
+        --------
+        >>> fusion = LearnedFusion(0.0, math.inf, 1.0, 0.0, of_age=2.0, newest=(0.0, 9.0))
+        >>> round(fusion.max_rise(1.0), 3), round(fusion.max_rise(1.0, youngest=4.0), 3), fusion.max_rise(1.0, youngest=9.0)
+        (1.386, 0.365, 0.0)
+        """
+        low, high = self.newest
+        start = min(max(youngest, low), high)
+        end = min(start + elapsed, high)
+        return abs(self.of_age) * (math.log1p(end / self.age_unit) - math.log1p(start / self.age_unit))
+
     @classmethod
     def fit(
         cls,

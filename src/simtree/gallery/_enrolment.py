@@ -194,7 +194,8 @@ def check_successor(state: State, model: Similarity) -> None:
 def find_duplicates(state: State, samples: Samples) -> tuple[Duplicate, ...]:
     """Return the samples that match another identity, in the gallery or among the samples themselves."""
     strangers = state.strangers
-    threshold = state.threshold if strangers is None else strangers.strictest_threshold(state.size)
+    rise = state.max_rise(samples.times)
+    threshold = state.threshold if strangers is None else strangers.strictest_threshold(state.size, rise)
     distinct, codes = np.unique(np.array(samples.ids, dtype=object), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     among = Templates.of(np.ascontiguousarray(samples.prepared[order]), samples.times[order], codes[order])

@@ -12,7 +12,7 @@ from simtree.gallery._blocks import Numbers
 from simtree.gallery._search import Search, best_identities, score_claims
 from simtree.gallery._snapshot import Templates
 from simtree.gallery._state import State
-from simtree.gallery._strangers import N_KEPT, Size, Strangers
+from simtree.gallery._strangers import N_KEPT, SearchTimes, Size, Strangers
 from simtree.metrics import FloatArray
 
 
@@ -55,11 +55,11 @@ def identify(
     templates = state.snapshot.templates if chosen is None else state.snapshot.templates.only(chosen)
     k = max(1, min(k, len(templates)))
     threshold = promise = None
-    expected_fpir = np.nan
+    expected_fpir, rise = np.nan, state.max_rise(times)
     if max_fpir is not None:
         strangers = require_calibration(state)
-        threshold, promise = strangers.threshold(max_fpir, state.size), strangers.promise(max_fpir, state.size)
-        expected_fpir = strangers.expected_fpir(threshold, state.size)
+        threshold, promise = strangers.threshold(max_fpir, state.size, rise), strangers.promise(max_fpir, state.size)
+        expected_fpir = strangers.expected_fpir(threshold, state.size, rise)
     lowest = -np.inf if threshold is None or keep_below else threshold
     scores, places = search(state.model, state.fusion, prepared, templates, k, lowest, times=times)
     queries, columns = np.nonzero(places >= 0)
@@ -72,7 +72,7 @@ def identify(
         state.snapshot.names[whole],
         of_found,
         _probabilities(state, of_found, templates.sizes[found]),
-        _expected_matches(state, of_found, len(templates)),
+        _expected_matches(state, of_found, len(templates), rise),
         threshold,
         promise,
         len(prepared),
@@ -90,8 +90,9 @@ def verify(state: State, prepared: NDArray[np.floating], times: FloatArray, numb
     threshold = np.full(len(prepared), state.threshold)
     scores = score_claims(state.model, state.fusion, prepared, claims, templates, times=times)
     probability = _probabilities(state, scores, templates.sizes[claims])
-    expected = _expected_matches(state, scores, len(templates))
-    rate = np.nan if state.strangers is None else state.strangers.expected_fpir(state.threshold, state.size)
+    rise = state.max_rise(times)
+    expected = _expected_matches(state, scores, len(templates), rise)
+    rate = np.nan if state.strangers is None else state.strangers.expected_fpir(state.threshold, state.size, rise)
     return Verifications(
         state.snapshot.names[claims],
         scores,
@@ -122,7 +123,8 @@ def search_strangers(
     nobody.threshold(max_fpir, size)  # refuses before the work, not after it
     n_kept = min(N_KEPT, len(templates))
     scores, _ = best_identities(state.model, state.fusion, prepared, templates, n_kept, times=times)
-    return Strangers.of(scores, people, max_fpir, confidence, size)
+    when = SearchTimes(float(times.min()), float(times.max()), float(templates.times.max()))
+    return Strangers.of(scores, people, max_fpir, confidence, size, when)
 
 
 def require_calibration(state: State) -> Strangers:
@@ -132,11 +134,11 @@ def require_calibration(state: State) -> Strangers:
     return state.strangers
 
 
-def _expected_matches(state: State, scores: FloatArray, n_searched: int) -> FloatArray:
+def _expected_matches(state: State, scores: FloatArray, n_searched: int, rise: float) -> FloatArray:
     """Return how many of the identities searched a stranger is expected to match with at least each score, if known."""
     if state.strangers is None:
         return np.full(len(scores), np.nan)
-    return state.strangers.expected_matches(scores, n_searched, state.size)
+    return state.strangers.expected_matches(scores, n_searched, state.size, rise)
 
 
 def _probabilities(state: State, scores: FloatArray, n_samples: Numbers) -> FloatArray:

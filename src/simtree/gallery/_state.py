@@ -15,6 +15,7 @@ from simtree.gallery._model import fingerprint, form_of, model_bytes, model_from
 from simtree.gallery._snapshot import Snapshot
 from simtree.gallery._store import Connection, get_setting, get_settings, increase, put_setting
 from simtree.gallery._strangers import Size, Strangers
+from simtree.metrics import FloatArray
 from simtree.models import Similarity
 
 
@@ -124,6 +125,10 @@ class State:
                 f"enrol= and fusion={own!r}, and give it to re_enroll."
             )
         return float(self.model.threshold_)
+
+    def max_rise(self, times: FloatArray) -> float:
+        """Return by how much scores of searches at some times can exceed those of the calibration, because samples age."""
+        return 0.0 if self.strangers is None else self.strangers.times.max_rise(self.fusion, times)
 
     def with_rows(self, connection: Connection) -> State:
         """Return the state with its rows; only new ones are read."""

@@ -8,6 +8,10 @@ a probability of at most P(Binomial(n, share) <= j).
 **When the gallery grows**, the allowed rate shrinks in proportion. The rate of alarms of a random part of a gallery is a
 concave function of its size, because an alarm that two identities raise together counts once. So it grows at most in
 proportion, if those who are enrolled later are like those before; that is the assumption. Whoever was removed still counts.
+
+**When time passes**, a learned fusion may raise the scores with all identities, because their samples have become older. It
+raises none by more than `LearnedFusion.max_rise`: the threshold is raised by as much, so that who is above it would have been
+above the threshold of the calibration at that time. No assumption is needed.
 """
 
 from __future__ import annotations
@@ -22,11 +26,15 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from simtree._utils.validation import check_real
+from simtree.evaluation._learned_fusion import LearnedFusion
+from simtree.evaluation._model_fusion import ModelFusion
 from simtree.gallery._store import Connection
 from simtree.metrics import FloatArray
 
 # Number of identities per search whose scores are kept, to tell how many false matches are expected.
 N_KEPT = 20
+# Relative error of sums of floats, by which scores that time has raised may exceed their bound.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,33 @@ class Size:
 
 
 @dataclass(frozen=True)
+class SearchTimes:
+    """When strangers were searched for; without arguments, nothing is known about it.
+
+    Parameters
+    ----------
+    earliest, latest : float
+        When the first and the last of their samples was taken.
+    newest : float
+        When the newest enrolled sample was taken.
+    """
+
+    earliest: float = -math.inf
+    latest: float = math.inf
+    newest: float = math.inf
+
+    def max_rise(self, fusion: ModelFusion, times: FloatArray) -> float:
+        """Return by how much scores of searches at other times can exceed those of these searches, at most."""
+        if not isinstance(fusion, LearnedFusion) or fusion.of_age == 0.0 or not len(times):
+            return 0.0
+        if fusion.of_age > 0.0:  # scores rise as samples age
+            first, last = self.earliest, float(times.max())
+        else:  # or if queries are from before
+            first, last = float(times.min()), self.latest
+        return fusion.max_rise(max(0.0, last - first), first - self.newest)
+
+
+@dataclass(frozen=True)
 class Strangers:
     """Results of searches for people who are not enrolled.
 
@@ -61,6 +96,8 @@ class Strangers:
         The rate that was asked for, and the confidence level.
     size : Size
         Size of the gallery that was searched.
+    times : SearchTimes
+        When it was searched.
 
     Examples
     --------
@@ -76,9 +113,18 @@ class Strangers:
     max_fpir: float
     confidence: float
     size: Size
+    times: SearchTimes = SearchTimes()
 
     @classmethod
-    def of(cls, found: FloatArray, people: NDArray[np.int64], max_fpir: float, confidence: float, size: Size) -> Self:
+    def of(
+        cls,
+        found: FloatArray,
+        people: NDArray[np.int64],
+        max_fpir: float,
+        confidence: float,
+        size: Size,
+        times: SearchTimes,
+    ) -> Self:
         """Return the results of searches.
 
         Parameters
@@ -91,6 +137,8 @@ class Strangers:
             The rate that is asked for, and the confidence level.
         size : Size
             Size of the gallery that was searched.
+        times : SearchTimes
+            When it was searched.
 
         Returns
         -------
@@ -103,7 +151,7 @@ class Strangers:
         share = 1.0 / (n_people * np.bincount(people)[people])
         scores, weights = found.ravel(), np.repeat(share, found.shape[1])
         order = np.argsort(-scores, kind="stable")[: np.count_nonzero(np.isfinite(scores))]
-        return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size)
+        return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size, times)
 
     def growth(self, size: Size) -> float:
         """Return how many times more may raise an alarm than when the gallery was searched: identities or samples."""
@@ -112,36 +160,44 @@ class Strangers:
         of_samples = (size.n_samples_added - then.n_samples_added) / then.n_samples
         return 1.0 + max(of_identities, of_samples)
 
-    def threshold(self, max_fpir: float, size: Size) -> float:
-        """Return the threshold that keeps the rate of alarms in a gallery of some size; raise if people are too few."""
+    def threshold(self, max_fpir: float, size: Size, rise: float = 0.0) -> float:
+        """Return the threshold that keeps the rate of alarms in a gallery of some size; raise if people are too few.
+
+        ``rise`` is by how much scores can have risen since, see `SearchTimes.max_rise`.
+        """
         check_rate(max_fpir)
         growth = self.growth(size)
         n_allowed = n_above(len(self.maxima), max_fpir / growth, self.confidence)
         if n_allowed < 0:
             raise ValueError(self._refusal(max_fpir, growth))
-        return float(np.nextafter(self.maxima[n_allowed], np.inf))
+        return self._above(n_allowed, rise)
 
-    def strictest_threshold(self, size: Size) -> float:
+    def strictest_threshold(self, size: Size, rise: float = 0.0) -> float:
         """Return the threshold for the rate of the calibration or, if the gallery has outgrown it, the highest there is."""
         n_allowed = n_above(len(self.maxima), self.max_fpir / self.growth(size), self.confidence)
-        return float(np.nextafter(self.maxima[max(0, n_allowed)], np.inf))
+        return self._above(max(0, n_allowed), rise)
 
-    def expected_matches(self, scores: FloatArray, n_searched: int, size: Size) -> FloatArray:
+    def _above(self, n_allowed: int, rise: float) -> float:
+        """Return the lowest threshold that so many people reach, and no more, after scores have risen."""
+        highest = float(self.maxima[n_allowed])
+        return float(np.nextafter(highest, np.inf)) if rise == 0.0 else highest + rise + ROUNDING * (abs(highest) + rise)
+
+    def expected_matches(self, scores: FloatArray, n_searched: int, size: Size, rise: float = 0.0) -> FloatArray:
         """Return the number of identities that a stranger is expected to match with at least each score.
 
         Counted are the best identities of each search, at most `N_KEPT`; the number grows with the gallery.
         """
         cumulated = np.append(0.0, np.cumsum(self.weights))
-        reached = np.searchsorted(-self.scores, -scores, side="right")
+        reached = np.searchsorted(-self.scores, rise - scores, side="right")
         return np.asarray(cumulated[reached] * self.growth(size) * n_searched / max(1, size.n_identities))
 
-    def expected_fpir(self, threshold: float, size: Size) -> float:
+    def expected_fpir(self, threshold: float, size: Size, rise: float = 0.0) -> float:
         """Return the share of strangers who are expected to have a candidate of at least some score.
 
         It is the mean over all samples of n strangers: a threshold just above the highest of their maxima is exceeded by the
         next stranger with a probability of 1 / (n + 1).
         """
-        n_above = np.count_nonzero(self.maxima >= threshold)
+        n_above = np.count_nonzero(self.maxima >= threshold - rise)
         return float(min(1.0, self.growth(size) * (n_above + 1) / (len(self.maxima) + 1)))
 
     def promise(self, max_fpir: float, size: Size) -> str:
@@ -166,7 +222,9 @@ class Strangers:
     def write(self, connection: Connection) -> None:
         """Write the results into a gallery, instead of earlier ones."""
         connection.execute("DELETE FROM strangers")
-        content = json.dumps({"max_fpir": self.max_fpir, "confidence": self.confidence, "size": vars(self.size)})
+        content = json.dumps(
+            {"max_fpir": self.max_fpir, "confidence": self.confidence, "size": vars(self.size), "times": vars(self.times)}
+        )
         arrays = (np.ascontiguousarray(array, dtype="<f8").tobytes() for array in (self.maxima, self.scores, self.weights))
         connection.execute("INSERT INTO strangers VALUES (?, ?, ?, ?)", (content, *arrays))
 
@@ -178,7 +236,8 @@ class Strangers:
             return None
         content: dict[str, Any] = json.loads(row[0])
         maxima, scores, weights = (np.frombuffer(part, dtype="<f8").astype(np.float64) for part in row[1:])
-        return cls(maxima, scores, weights, content["max_fpir"], content["confidence"], Size(**content["size"]))
+        times = SearchTimes(**content.get("times", {}))  # those of before did not note them
+        return cls(maxima, scores, weights, content["max_fpir"], content["confidence"], Size(**content["size"]), times)
 
 
 def check_rate(max_fpir: float) -> float:
