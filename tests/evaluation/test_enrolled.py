@@ -143,6 +143,23 @@ def test_sessions_in_which_somebody_was_enrolled_together_are_one():
     assert len(np.unique(sessions)) == 4
 
 
+def test_a_threshold_knows_how_many_scores_were_averaged(people, tmp_path):
+    import simtree
+    from simtree.evaluation import ThresholdReport
+    from simtree.io._fields import Fields
+
+    X, y, enrol = people
+    model = DistanceSimilarity(metric="euclidean").fit(X, y)
+    for fusion, n_best, expected in (("top_mean", 1, 1), ("top_mean", None, 3), ("mean", None, None)):
+        model.calibrate_threshold(X, y, confidence=None, max_fpr=0.1, enrol=enrol, fusion=fusion, n_best=n_best)
+        assert model.threshold_report_.n_best == expected
+        model.save(tmp_path / f"{fusion}-{n_best}.simtree")
+        assert simtree.load(tmp_path / f"{fusion}-{n_best}.simtree").threshold_report_ == model.threshold_report_
+    state = model.threshold_report_._get_state() | {"fusion": "top_mean"}
+    assert "n_best" not in state
+    assert ThresholdReport._from_state(Fields("file", "", state, [])).n_best == 3  # a file of before
+
+
 def test_threshold_for_fused_scores(model):
     rng = np.random.default_rng(2)
     y = np.repeat(np.arange(150), 5)

@@ -126,6 +126,20 @@ def test_thresholds_for_other_scores_are_refused(people, tmp_path):
             gallery.verify(y[:1], X[:1])
 
 
+def test_thresholds_for_another_number_of_scores_are_refused(people, tmp_path):
+    X, y, _, enrol = people
+    model = DistanceSimilarity().fit(X, y)
+    model.calibrate_threshold(X, y, confidence=None, max_fpr=0.1, enrol=enrol, fusion="top_mean", n_best=1)
+    with Gallery.create(tmp_path / "g", model, fusion="top_mean", n_best=4) as gallery:
+        gallery.enroll(y[enrol], X[enrol])
+        said = "is for fusion='top_mean', n_best=1, and the gallery has fusion='top_mean', n_best=4; calibrate the model with"
+        with pytest.raises(ValueError, match=said):
+            gallery.verify(y[:1], X[:1])
+        model.calibrate_threshold(X, y, confidence=None, max_fpr=0.1, enrol=enrol, fusion="top_mean", n_best=4)
+        gallery.re_enroll(model)
+        assert gallery.verify(y[:1], X[:1]).threshold[0] == model.threshold_
+
+
 def test_strangers_are_searched_by_fused_scores(people, tmp_path):
     X, y, time, enrol = people
     model = make_model(people)

@@ -68,6 +68,16 @@ def test_easy_people_are_found():
     assert found.max_fpr is None
 
 
+def test_a_threshold_for_enrolled_identities_is_not_one_for_pairs():
+    model, (X, y) = copy.deepcopy(fitted("distance")), samples()
+    model.calibrate_threshold(X, y, confidence=None, max_fpr=0.05, enrol=np.arange(len(y)) % 2 == 0, fusion="mean")
+    said = r"threshold_ is for scores with enrolled identities .* calibrate it without enrol=, or give a threshold"
+    for options in ({}, {"max_fpr": 0.1}):
+        with pytest.raises(ValueError, match=said):
+            simtree.cluster(model, X, **options)
+    assert simtree.cluster(model, X, threshold=model.threshold_).max_fpr is None
+
+
 def test_max_fpr_needs_a_promise():
     model, (X, y) = copy.deepcopy(fitted("gaussian")), samples()
     with pytest.raises(ValueError, match=r"max_fpr=0\.05, and the threshold of the model has no such promise; call"):

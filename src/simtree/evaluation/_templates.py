@@ -18,7 +18,8 @@ from simtree._utils.validation import check_choice, check_integer
 from simtree.metrics import FloatArray
 
 #: Fusions that take no more than the scores.
-PLAIN_FUSIONS = ("max", "mean", "top_mean")
+TOP_MEAN = "top_mean"
+PLAIN_FUSIONS = ("max", "mean", TOP_MEAN)
 LIKELIHOOD_RATIO, LEARNED = "likelihood_ratio", "learned"
 FUSIONS = (*PLAIN_FUSIONS, LIKELIHOOD_RATIO, LEARNED)
 #: Number of samples per identity that ``"top_mean"`` averages over.
@@ -93,7 +94,7 @@ class Fusion:
             return scores
         if self.name == "max":
             return np.asarray(np.maximum.reduceat(scores, starts, axis=1))
-        if self.name == "top_mean":
+        if self.name == TOP_MEAN:
             scores, starts = best_scores(scores, starts, self.n_best)
         return np.asarray(np.add.reduceat(scores, starts, axis=1) / sizes(starts, scores.shape[1]))
 

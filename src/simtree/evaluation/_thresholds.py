@@ -28,13 +28,15 @@ from simtree.evaluation._guarantee import (
     regular_criterion,
 )
 from simtree.evaluation._identity_rates import WEIGHTINGS, IdentityRates, count_identity_rates
-from simtree.evaluation._templates import FUSIONS
+from simtree.evaluation._templates import FUSIONS, N_BEST, TOP_MEAN
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.metrics import FloatArray, Roc
 from simtree.metrics._roc import check_scores, thresholds_of
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import IndexPairs, PairSource
 
+#: Fields of a report on a threshold for scores with enrolled identities.
+OF_FUSION = ("fusion", "n_best")
 STRATEGIES = ("max_tpr", "max_tnr", "accuracy", "f_beta")
 # A refusal says that some identities stand out if heavy tails add this much to the exponent of the critical rate.
 MIN_TOLD = 1.0
@@ -114,6 +116,8 @@ class ThresholdReport:
     fusion : str or None
         How the scores of a probe with the samples of an enrolled identity become one; None if the threshold is for pairs of
         samples.
+    n_best : int or None
+        Number of scores that the fusion ``"top_mean"`` averages over; None for all others.
 
     Examples
     --------
@@ -137,6 +141,7 @@ class ThresholdReport:
     n_sessions: int | None = None
     subgroup: str | None = None
     fusion: str | None = None
+    n_best: int | None = None
 
     def __str__(self) -> str:
         lines = (
@@ -170,8 +175,8 @@ class ThresholdReport:
         return asdict(self)
 
     def _get_state(self) -> dict[str, Any]:
-        """Return the fields that a model file stores; the fusion only if there is one, as files of before have none."""
-        return {name: value for name, value in self.to_dict().items() if name != "fusion" or value is not None}
+        """Return the fields that a model file stores; those of a fusion only if there is one, as files of before have none."""
+        return {name: value for name, value in self.to_dict().items() if name not in OF_FUSION or value is not None}
 
     @classmethod
     def _from_state(cls, fields: Fields) -> ThresholdReport:
@@ -183,6 +188,10 @@ class ThresholdReport:
         def count(name: str) -> int:
             return fields.integer(name, 0, MAX_COUNT)
 
+        fusion = fields.string("fusion", FUSIONS) if fields.has("fusion") else None
+        n_best = fields.integer("n_best", 1, MAX_COUNT) if fields.has("n_best") else None
+        if fusion == TOP_MEAN and n_best is None:  # a file of before
+            n_best = N_BEST
         return cls(
             threshold=fields.number("threshold"),
             strategy=fields.string("strategy", STRATEGIES),
@@ -198,7 +207,8 @@ class ThresholdReport:
             free_bound=rate("free_bound") if fields.has("free_bound") else None,
             n_sessions=count("n_sessions") if fields.has("n_sessions") else None,
             subgroup=fields.string("subgroup") if fields.has("subgroup") else None,
-            fusion=fields.string("fusion", FUSIONS) if fields.has("fusion") else None,
+            fusion=fusion,
+            n_best=n_best,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from simtree._utils.validation import check_choice, check_integer
 from simtree.evaluation._model_fusion import ModelFusion, resolve_fusion
-from simtree.evaluation._templates import FUSIONS, LEARNED
+from simtree.evaluation._templates import FUSIONS, LEARNED, TOP_MEAN
 from simtree.gallery import _identities as identities
 from simtree.gallery._blocks import Form, count_rows
 from simtree.gallery._errors import DamagedContentError
@@ -117,12 +117,13 @@ class State:
     @property
     def threshold(self) -> float:
         """The threshold of the model; raise if it is for other scores than those of the gallery."""
-        own, of_model = self.settings.fusion, getattr(getattr(self.model, "threshold_report_", None), "fusion", None)
-        if of_model != own and (of_model is not None or own == LEARNED):
-            kind = "pairs of samples" if of_model is None else f"fusion={of_model!r}"
+        report, settings = getattr(self.model, "threshold_report_", None), self.settings
+        of_model = None if report is None or report.fusion is None else _said_of_fusion(report.fusion, report.n_best)
+        own = _said_of_fusion(settings.fusion, settings.n_best)
+        if of_model != own and (of_model is not None or settings.fusion == LEARNED):
             raise ValueError(
-                f"the threshold of the model is for {kind}, and the gallery has fusion={own!r}; calibrate the model with "
-                f"enrol= and fusion={own!r}, and give it to re_enroll."
+                f"the threshold of the model is for {of_model or 'pairs of samples'}, and the gallery has {own}; calibrate the "
+                f"model with enrol= and {own}, and give it to re_enroll."
             )
         return float(self.model.threshold_)
 
@@ -151,7 +152,7 @@ class State:
             "n_identities": self.size.n_identities,
             "n_samples": self.size.n_samples,
             "fusion": settings.fusion,
-            "n_best": settings.n_best if settings.fusion == "top_mean" else None,
+            "n_best": settings.n_best if settings.fusion == TOP_MEAN else None,
             "max_samples": settings.max_samples,
             "dtype": settings.dtype,
             "has_vectors": self.form.has_vectors,
@@ -160,6 +161,11 @@ class State:
             "fingerprint": self.fingerprint,
             "calibration": calibrated,
         }
+
+
+def _said_of_fusion(fusion: str, n_best: int | None) -> str:
+    """Return all parameters of a fusion, as they are given in Python."""
+    return f"fusion={fusion!r}" + (f", n_best={n_best}" if fusion == TOP_MEAN else "")
 
 
 def read_state(connection: Connection, known: State | None) -> State:

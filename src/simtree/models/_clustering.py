@@ -22,6 +22,7 @@ from simtree._utils.progress import pairs_watcher
 from simtree._utils.validation import check_choice, check_real, count
 from simtree.metrics import ClusterScores, b_cubed, pairwise_cluster_scores
 from simtree.models._base import Similarity
+from simtree.models._decisions import check_for_pairs
 from simtree.models._search import TopK
 from simtree.pairs._inputs import check_samples
 
@@ -160,6 +161,7 @@ def matching_threshold(model: Similarity, max_fpr: float | None, threshold: floa
         if max_fpr is not None:
             raise ValueError(f"threshold={threshold!r} and max_fpr={max_fpr!r} are both given; give one of them.")
         return check_real("threshold", threshold, -np.inf, np.inf)
+    check_for_pairs(model, "give a threshold")
     if max_fpr is None:
         return float(model.threshold_)
     check_real("max_fpr", max_fpr, 0.0, 1.0, open_low=True, open_high=True)

@@ -18,6 +18,7 @@ from simtree.evaluation._counting import MAX_COMPARISONS
 from simtree.evaluation._enrolled import Templates, TemplateScore, check_no_pairs, check_protocol, check_template_times
 from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._model_fusion import resolve_fusion
+from simtree.evaluation._templates import TOP_MEAN, Fusion
 from simtree.evaluation._thresholds import Goal, ThresholdReport, choose_threshold_by
 from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._inputs import check_training
@@ -32,6 +33,16 @@ def _is_calibrated(model: Any) -> bool:
     if not hasattr(model, "calibration_"):
         raise AttributeError("predict_proba requires calibration; call calibrate_probability first.")
     return True
+
+
+def check_for_pairs(model: Any, otherwise: str) -> None:
+    """Raise if the threshold of a model is for scores with enrolled identities; ``otherwise`` is what else one can do."""
+    fusion = getattr(getattr(model, "threshold_report_", None), "fusion", None)
+    if fusion is not None:
+        raise ValueError(
+            f"threshold_ is for scores with enrolled identities (fusion={fusion!r}), not for pairs of samples; calibrate "
+            f"it without enrol=, or {otherwise}."
+        )
 
 
 class DecisionMixin:
@@ -62,12 +73,7 @@ class DecisionMixin:
         ndarray of shape (n_pairs,)
             +1 for pairs predicted to be same, -1 for different.
         """
-        fusion = getattr(getattr(self, "threshold_report_", None), "fusion", None)
-        if fusion is not None:
-            raise ValueError(
-                f"threshold_ is for scores with enrolled identities (fusion={fusion!r}), not for pairs of samples; calibrate "
-                "it without enrol=, or decide with Gallery.verify."
-            )
+        check_for_pairs(self, "decide with Gallery.verify")
         return np.where(self.pair_score(pairs, X) >= self.threshold_, 1, -1)
 
     def set_threshold(self, threshold: float) -> Self:
@@ -218,7 +224,8 @@ class DecisionMixin:
                 by=templates.of_rows(by, "by"),
                 n_pairs=n_pairs,
             )
-            report = replace(report, fusion=chosen.name)
+            n_averaged = chosen.n_best if isinstance(chosen, Fusion) and chosen.name == TOP_MEAN else None
+            report = replace(report, fusion=chosen.name, n_best=n_averaged)
         self.threshold_, self.threshold_report_, self.held_out_check_ = report.threshold, report, check
         if check.suspicious:
             warnings.warn(f"{check}.", UserWarning, stacklevel=2)
