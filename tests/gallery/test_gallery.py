@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.preprocessing import StandardScaler
 
 import simtree
 from gallery_stores import content, is_idle, query, tamper
@@ -275,6 +277,33 @@ def test_another_model_takes_over_without_new_samples(kind, path):
         gallery.re_enroll(fitted("forest"))  # and back
         names, scores = expected(fitted("forest"), Fusion("max"), [*ids, "new"], np.vstack([X, probes()[:1]]), probes())
         assert_array_equal(gallery.identify(probes(), k=3).score.reshape(-1, 3), scores[:, :3])
+
+
+def test_other_threads_never_see_new_rows_with_the_old_model(path, monkeypatch):
+    model, scaled = (DistanceSimilarity(metric="euclidean", representation=step) for step in (None, StandardScaler()))
+    (X, y), (strangers, who) = people(5, n=9, n_samples=2), people(31, n=60, n_samples=1)
+    for some in (model, scaled):
+        some.fit(X, y)
+    with Gallery.create(path, model) as gallery:
+        gallery.enroll(y, X)
+        gallery.identify(probes(), k=1)
+        store, seen = gallery._session.store, []
+        writing = store.writing
+
+        @contextmanager
+        def watched():
+            with writing() as connection:
+                yield connection
+            # What another thread may do as soon as the store is free.
+            seen.append((gallery.identify(probes(), k=1).score, gallery.to_dict()["calibration"]))
+
+        monkeypatch.setattr(store, "writing", watched)
+        gallery.re_enroll(scaled)
+        gallery.calibrate(strangers, [f"s{k}" for k in who])
+    expected = scaled.pairwise_score(probes(), X).max(axis=1)
+    assert_array_equal(seen[0][0], expected)
+    assert seen[0][1] is None
+    assert seen[1][1] is not None
 
 
 def test_what_is_not_kept_rules_out_another_model(path):

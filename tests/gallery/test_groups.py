@@ -112,6 +112,35 @@ def test_the_index_is_never_on_disk_and_forgets(tmp_path):
     assert gallery._prefilter is None
 
 
+def test_other_threads_may_drop_or_replace_the_index(tmp_path):
+    pytest.importorskip("faiss")
+    X, y = people(5, n=40, n_samples=2)
+
+    class Shared(Gallery):
+        """A gallery whose index is another one, or none, whenever it is looked at again."""
+
+        left: list = []  # noqa: RUF012 - of one test
+
+        @property
+        def _prefilter(self):
+            return self.left.pop() if self.left else None
+
+        @_prefilter.setter
+        def _prefilter(self, index):
+            pass
+
+    with Shared.create(tmp_path / "g", fitted("distance")) as gallery:
+        gallery.enroll(y, X)
+        expected = gallery.identify(X[:9], k=1).id.tolist()
+        assert gallery.identify(X[:9], k=1, n_candidates=4).id.tolist() == expected
+        own = prefilter.Prefilter(gallery._session.state().snapshot.templates)
+        with Gallery.create(tmp_path / "other", fitted("distance")) as other:
+            other.enroll(y[::-1], X[::-1])
+            other.identify(X[:1], n_candidates=4)
+            Shared.left = [other._prefilter, own]
+            assert gallery.identify(X[:9], k=1, n_candidates=4).id.tolist() == expected
+
+
 def test_without_faiss_it_says_what_to_install(gallery, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r'n_candidates needs FAISS; install it with: pip install "simtree\[search\]"'):

@@ -514,5 +514,5 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
                     continue  # all samples were prepared by another model meanwhile
                 strangers.write(connection)
                 add_entry(connection, "calibrate", state.fingerprint, n_samples=len(samples))
-            self._session.forget_version()
+                self._session.forget_version()
             return strangers.promise(max_fpir, state.size)

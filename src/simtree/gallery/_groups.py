@@ -104,7 +104,8 @@ class GroupsMixin:
         times: FloatArray,
     ) -> tuple[FloatArray, Numbers]:
         """Return the best identities among those that an index proposes; it is made anew whenever the rows have changed."""
-        if self._prefilter is None or self._prefilter.templates is not templates:
+        index = self._prefilter  # looked at once: other threads may set it at any moment
+        if index is None or index.templates is not templates:
             self._prefilter = None  # what was removed is forgotten before anything else happens
-            self._prefilter = Prefilter(templates)
-        return self._prefilter.best_identities(model, fusion, probes, k, n_candidates, min_score, times=times)
+            self._prefilter = index = Prefilter(templates)
+        return index.best_identities(model, fusion, probes, k, n_candidates, min_score, times=times)

@@ -84,13 +84,17 @@ class Session:
                 is_same = state.model_version == expected.model_version
                 if is_same:
                     yield connection, state, prepared
+                    self.forget_version()
             if is_same:
-                self.forget_version()
                 return
             expected = state
 
     def forget_version(self) -> None:
-        """Look at the store again in the next call: our own changes need not change its version."""
+        """Look at the store again in the next call: our own changes need not change its version.
+
+        To be called before the commit: another thread may search as soon as the store is free, and must not take new rows for
+        those of the old model.
+        """
         self._version = None
 
     def audit_search(self, state: State, action: str, ids: Any, n_samples: int) -> None:
