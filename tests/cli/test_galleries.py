@@ -18,6 +18,7 @@ import simtree
 from gallery_stores import content
 from simtree import Gallery
 from simtree.cli._app import app
+from simtree.gallery import _enrolment as enrolment
 
 NAMES = ["hold", "flight", "press", "tilt"]
 LABEL = ["--label", "person"]
@@ -209,6 +210,53 @@ def test_enrolment_is_all_or_nothing(folder, tmp_path, place):
     run("enroll", path, tmp_path / "bad.csv", *LABEL, code=1)
     with Gallery.open(path) as gallery:
         assert len(gallery) == 20
+
+
+def test_a_new_gallery_is_not_there_before_its_samples(folder, place, tmp_path, monkeypatch):
+    path, seen = place("new"), []
+
+    def fail(*_):
+        with pytest.raises(FileNotFoundError, match="there is no gallery"):
+            Gallery.open(path)
+        seen.append(path)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("simtree.gallery._enrolment.merge_blocks", fail)
+    done = run("enroll", path, folder / "known.csv", *LABEL, "--model", folder / "m.simtree", code=1)
+    assert done.stderr == "Error: the disk is full\n"
+    assert seen
+    with pytest.raises(FileNotFoundError):
+        Gallery.open(path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_others_have_enrolled_meanwhile_stays(folder, tmp_path, monkeypatch):
+    path, merge = tmp_path / "new.gallery", enrolment.merge_blocks
+    with Gallery.create(tmp_path / "other.gallery", simtree.load(folder / "m.simtree")) as other:
+        other.enroll(["somebody"], people(1, 900)[NAMES][:1])
+
+    def be_overtaken(*given):
+        (tmp_path / "other.gallery").rename(path)
+        merge(*given)
+
+    monkeypatch.setattr(enrolment, "merge_blocks", be_overtaken)
+    done = run("enroll", path, folder / "known.csv", *LABEL, "--model", folder / "m.simtree", code=1)
+    assert done.stderr == f"Error: {path} exists; choose another name, or remove it first.\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["new.gallery"]
+    with Gallery.open(path) as gallery:
+        assert gallery.ids() == ["somebody"]
+
+
+def test_a_schema_that_the_operator_has_made_stays(folder, postgres_server, tmp_path):
+    with postgres_server.connected() as admin:
+        admin.execute("CREATE SCHEMA of_operator; COMMENT ON SCHEMA of_operator IS 'for the gallery'")
+    (tmp_path / "bad.csv").write_text((folder / "known.csv").read_text() + "0001,,,,1,2,3,x\n")
+    command = ["enroll", postgres_server.address("of_operator"), tmp_path / "bad.csv", *LABEL, "--model", folder / "m.simtree"]
+    run(*command, code=1)
+    run(*command[:2], folder / "known.csv", *command[3:], "--on-duplicate", "raise", code=1)
+    with postgres_server.connected() as admin:
+        kept = admin.execute("SELECT obj_description('of_operator'::regnamespace)").fetchone()
+    assert kept == ("for the gallery",)
 
 
 def test_more_samples_come_later_and_the_oldest_go(folder, place):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,8 +19,10 @@ from simtree.cli._protocol import FUSION_NAMES, FusionName
 from simtree.cli._tables import check_there
 from simtree.gallery import Enrolment, Gallery
 from simtree.gallery._address import parse_address, shown
+from simtree.gallery._creation import checked_settings, create_enrolled
 from simtree.gallery._maintenance import TIMEOUT
-from simtree.gallery._stores import discard, exists
+from simtree.gallery._stores import exists
+from simtree.models import Similarity
 
 
 class OnDuplicate(enum.StrEnum):
@@ -93,14 +96,9 @@ def enroll(
         is_new = not exists(parse_address(gallery), TIMEOUT)
         check_there(data)
         given = {name: value for name, value in options.items() if value is not None}
-        with _opened(gallery, is_new, model, given) as opened:
-            try:
-                done = _enrolled(opened, data, label, metadata or [], time, on_duplicate.value)
-            except BaseException:
-                if is_new:
-                    opened.close()
-                    discard(parse_address(gallery), TIMEOUT)
-                raise
+        source = Source(data, label, metadata or [], time, on_duplicate.value)
+        done = (_made if is_new else _added)(gallery, model, given, source)
+        with opened_gallery(gallery, readonly=True) as opened:
             size = opened.to_dict()
     result = {
         "gallery": shown(gallery),
@@ -114,34 +112,60 @@ def enroll(
     show_json(result) if as_json else show(_sentence(result))
 
 
-def _opened(path: str, is_new: bool, model: Path | None, options: dict[str, Any]) -> AbstractContextManager[Gallery]:
-    """Open a gallery, or make it if there is none."""
-    if is_new:
-        if model is None:
-            raise ValueError(
-                f"there is no gallery {shown(path)}; give --model MODEL to make it, or the name of one that exists."
-            )
-        return Gallery.create(path, load_model(model), **options)
+class Source(NamedTuple):
+    """A table to enrol from."""
+
+    data: Path
+    label: str
+    metadata: list[str]
+    time: str | None
+    on_duplicate: str
+
+    def read(self, model: Similarity, dtype: str) -> dict[str, Any]:
+        """Return what `Gallery.enroll` takes."""
+        with waiting_for("reading"):
+            found, names, X = read_for_enrolment(self.data, model, dtype, self.label, self.time, self.metadata)
+        return {
+            "ids": ids_of(found, self.label),
+            "X": X,
+            "metadata": {name: found.frame[name].tolist() for name in names} or None,
+            "time": None if self.time is None else times_of(found, self.time),
+            "on_duplicate": self.on_duplicate,
+        }
+
+
+def _made(path: str, model: Path | None, options: dict[str, Any], source: Source) -> Enrolment:
+    """Make a gallery together with its first samples, so that it is there with them or not at all."""
+    if model is None:
+        raise ValueError(f"there is no gallery {shown(path)}; give --model MODEL to make it, or the name of one that exists.")
+    learned = load_model(model)
+    settings = checked_settings(learned, **options)
+    given = source.read(learned, settings.dtype)
+    with _enrolling():
+        return create_enrolled(parse_address(path), learned, settings, **given, timeout=TIMEOUT)
+
+
+def _added(path: str, model: Path | None, options: dict[str, Any], source: Source) -> Enrolment:
+    """Enrol in a gallery that exists."""
     if options:
         raise ValueError(
             f"{shown(path)} exists, and --fusion, --max-samples, --no-vectors, --float32 and --audit-searches are for a new "
             "gallery; leave them out."
         )
-    return opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model))
+    with opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model)) as gallery:
+        given = source.read(gallery.model, gallery.to_dict()["dtype"])
+        with _enrolling():
+            return gallery.enroll(**given)
 
 
-def _enrolled(gallery: Gallery, data: Path, label: str, metadata: list[str], time: str | None, on_duplicate: str) -> Enrolment:
-    with waiting_for("reading"):
-        found, names, X = read_for_enrolment(data, gallery, label, time, metadata)
-    ids = ids_of(found, label)
-    times = None if time is None else times_of(found, time)
-    values = {name: found.frame[name].tolist() for name in names} or None
+@contextmanager
+def _enrolling() -> Iterator[None]:
+    """Show that something is being enrolled, and print warnings afterwards."""
     with waiting_for("enrolling"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        done = gallery.enroll(ids, X, metadata=values, time=times, on_duplicate=on_duplicate)
+        yield
     for warning in caught:
         say(f"Warning: {warning.message}")
-    return done
 
 
 def _sentence(result: dict[str, Any]) -> str:

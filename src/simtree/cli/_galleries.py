@@ -18,6 +18,7 @@ from simtree.cli._tables import Table, check_there, read_table, stream_table
 from simtree.cli._text_files import file_name
 from simtree.gallery import Gallery
 from simtree.gallery._address import parse_address
+from simtree.models import Similarity
 
 GalleryAddress = Annotated[
     str,
@@ -88,16 +89,18 @@ def gallery_samples(gallery: Gallery, found: Table, others: Iterable[str | None]
 
 
 def read_for_enrolment(
-    path: Path, gallery: Gallery, label: str, time: str | None, metadata: list[str]
+    path: Path, model: Similarity, dtype: str, label: str, time: str | None, metadata: list[str]
 ) -> tuple[Table, list[str], Any]:
-    """Read a table block by block, of whose samples only the numbers are kept, in the type of the gallery.
+    """Read a table block by block, of whose samples only the numbers are kept, in the type of a gallery.
 
     Parameters
     ----------
     path : Path
         The file.
-    gallery : Gallery
-        The gallery, whose model names the columns of samples.
+    model : Similarity
+        The model of the gallery, which names the columns of samples.
+    dtype : str
+        Type of the samples of the gallery.
     label : str
         Column with the identity.
     time : str or None
@@ -114,14 +117,13 @@ def read_for_enrolment(
     X : DataFrame or ndarray
         The samples.
     """
-    dtype = gallery.to_dict()["dtype"]
     given = [name.strip() for entry in metadata for name in entry.split(",") if name.strip()]
     samples: list[NDArray[Any]] = []
     others: list[pd.DataFrame] = []
     for part in stream_rows(path, as_text=True):
         names = [part.check_column(name, "--metadata") for name in given]
         kept = [part.check_column(label, "--label"), *([] if time is None else [part.check_column(time, "--time")]), *names]
-        X = gallery_samples(gallery, part, kept)
+        X = samples_of(model, part, kept)
         samples.append(_converted(np.asarray(X), dtype))
         others.append(part.frame[list(dict.fromkeys(kept))])
     whole = pd.concat(others, ignore_index=True)

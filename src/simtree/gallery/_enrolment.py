@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from simtree._utils.validation import count
+from simtree._utils.validation import check_choice, count
 from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.gallery import _identities as identities
 from simtree.gallery import _requests as requests
@@ -28,8 +30,8 @@ from simtree.gallery._blocks import (
     read_owners,
     read_rows,
 )
-from simtree.gallery._inputs import Value
-from simtree.gallery._model import fingerprint, form_of, n_vector_features
+from simtree.gallery._inputs import Value, check_ids, check_lengths, check_metadata, check_times
+from simtree.gallery._model import check_rows_of, fingerprint, form_of, n_vector_features
 from simtree.gallery._search import best_identities
 from simtree.gallery._snapshot import Templates
 from simtree.gallery._state import State, write_model
@@ -38,6 +40,7 @@ from simtree.models import Similarity
 
 # Counter of samples that were deleted but may still be in the files, until they are rewritten.
 NOT_ERASED = "n_samples_not_erased"
+ON_DUPLICATE = ("ignore", "warn", "raise")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,62 @@ class Samples:
     prepared: NDArray[np.floating]
     times: NDArray[np.float64]
     metadata: dict[str, dict[str, Value]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is to be enrolled, checked as far as that is possible without the model.
+
+    Parameters
+    ----------
+    ids : list of str
+        Identity of each sample.
+    X : array-like
+        The samples.
+    times : ndarray of shape (n_samples,)
+        When they were taken.
+    metadata : dict
+        Values of identities by name.
+    on_duplicate : {"ignore", "warn", "raise"}
+        What to do if a sample matches another identity.
+    """
+
+    ids: list[str]
+    X: ArrayLike
+    times: NDArray[np.float64]
+    metadata: dict[str, dict[str, Value]]
+    on_duplicate: str
+
+    @classmethod
+    def checked(cls, ids: Any, X: ArrayLike, metadata: Any, time: Any, on_duplicate: str) -> Self:
+        """Return what is to be enrolled, see `Gallery.enroll`."""
+        check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
+        names = check_ids(ids)
+        values, times = check_metadata(metadata, names), check_times(time, len(names))
+        return cls(names, X, times, values, on_duplicate)
+
+    def prepared(self, state: State) -> Samples:
+        """Return the samples as the model of a gallery prepares them."""
+        vectors = check_rows_of(state.model, state.form, self.X)
+        check_lengths(self.ids, len(vectors))
+        return Samples(self.ids, vectors, state.model._prepare(vectors), self.times, self.metadata)
+
+
+def enroll_given(connection: Connection, state: State, given: Given, samples: Samples) -> Enrolment:
+    """Enrol samples, after a search for duplicates if that is wanted; raise if there are some and they are refused."""
+    duplicates: tuple[Duplicate, ...] = ()
+    if given.on_duplicate != "ignore":
+        state = state.with_rows(connection)
+        duplicates = find_duplicates(state, samples)
+    if duplicates and given.on_duplicate == "raise":
+        raise ValueError(f"{_said_of(duplicates)}, and nothing was enrolled; remove the one that is wrong first.")
+    return enroll(connection, state, samples, duplicates)
+
+
+def warn_of(done: Enrolment) -> None:
+    """Warn of the duplicates of an enrolment, in the name of the function that called the caller."""
+    if done.duplicates:
+        warnings.warn(f"{_said_of(done.duplicates)}; check whether they are the same.", UserWarning, stacklevel=3)
 
 
 def enroll(connection: Connection, state: State, samples: Samples, duplicates: tuple[Duplicate, ...]) -> Enrolment:
@@ -216,7 +275,7 @@ def find_duplicates(state: State, samples: Samples) -> tuple[Duplicate, ...]:
     return tuple(found[row] for row in sorted(found))
 
 
-def said_of(duplicates: tuple[Duplicate, ...]) -> str:
+def _said_of(duplicates: tuple[Duplicate, ...]) -> str:
     """Return what is wrong with duplicates, without the remedy."""
     first = duplicates[0]
     return (

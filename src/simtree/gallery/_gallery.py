@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -13,33 +12,29 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simtree._utils.validation import check_choice, check_integer, check_real, count
-from simtree.evaluation._model_fusion import resolve_fusion
-from simtree.evaluation._templates import FUSIONS, N_BEST
+from simtree._utils.validation import check_integer, check_real, count
+from simtree.evaluation._templates import N_BEST
 from simtree.gallery import _enrolment as enrolment
 from simtree.gallery import _identification as identification
 from simtree.gallery import _identities as identities
 from simtree.gallery import _requests as requests
 from simtree.gallery._address import parse_address
-from simtree.gallery._answers import Candidates, Duplicate, Enrolment, Verifications
+from simtree.gallery._answers import Candidates, Enrolment, Verifications
 from simtree.gallery._audit import add_entry
+from simtree.gallery._creation import checked_settings, new_gallery_of
 from simtree.gallery._groups import GroupsMixin
-from simtree.gallery._inputs import check_ids, check_lengths, check_metadata, check_times, check_where
+from simtree.gallery._inputs import check_ids, check_lengths, check_times, check_where
 from simtree.gallery._lookup import LookupMixin
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
 from simtree.gallery._model import check_model, check_rows_of, fingerprint
 from simtree.gallery._same_file import FileMark
 from simtree.gallery._search import Search, best_identities
 from simtree.gallery._session import Session, prepare_nothing
-from simtree.gallery._state import Settings, State, write_model
 from simtree.gallery._store import get_setting
-from simtree.gallery._stores import new_gallery, open_store, upgrade
+from simtree.gallery._stores import open_store, upgrade
 from simtree.gallery._strangers import check_rate
 from simtree.models import Similarity
 from simtree.pairs._labels import encode_labels
-
-DTYPES = ("float64", "float32")
-ON_DUPLICATE = ("ignore", "warn", "raise")
 
 
 class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
@@ -157,18 +152,18 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
         Gallery
             The open gallery.
         """
-        check_model(model)
-        if max_samples is not None:
-            check_integer("max_samples", max_samples, 1)
-        limit = None if max_samples is None else int(max_samples)
-        kind = check_choice("dtype", dtype, DTYPES)
         check_real("timeout", timeout, 0.0, np.inf, open_high=True)
-        resolve_fusion(model, check_choice("fusion", fusion, FUSIONS), n_best)
-        n_best = check_integer("n_best", n_best, 1)
-        settings = Settings(fusion, n_best, kind, bool(keep_vectors), limit, bool(audit_searches))
-        with new_gallery(parse_address(path), timeout) as connection:
-            settings.write(connection)
-            add_entry(connection, "create", write_model(connection, model))
+        settings = checked_settings(
+            model,
+            fusion=fusion,
+            n_best=n_best,
+            max_samples=max_samples,
+            keep_vectors=keep_vectors,
+            dtype=dtype,
+            audit_searches=audit_searches,
+        )
+        with new_gallery_of(parse_address(path), model, settings, timeout):
+            pass
         return cls(path, timeout=timeout)
 
     @classmethod
@@ -311,35 +306,18 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
         Enrolment
             What was done, with the duplicates.
         """
-        check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
-        names = check_ids(ids)
-        values, times = check_metadata(metadata, names), check_times(time, len(names))
+        given = enrolment.Given.checked(ids, X, metadata, time, on_duplicate)
         if request is not None:
             requests.check_request(request)
-
-        def prepare(state: State) -> enrolment.Samples:
-            vectors = check_rows_of(state.model, state.form, X)
-            check_lengths(names, len(vectors))
-            return enrolment.Samples(names, vectors, state.model._prepare(vectors), times, values)
-
-        with self._session.changing(prepare) as (connection, state, samples):
+        with self._session.changing(given.prepared) as (connection, state, samples):
             if request is not None:
                 known = enrolment.find_repeated(connection, request, samples, with_times=time is not None)
                 if known is not None:
                     return known
-            duplicates: tuple[Duplicate, ...] = ()
-            if on_duplicate != "ignore":
-                state = state.with_rows(connection)
-                duplicates = enrolment.find_duplicates(state, samples)
-            if duplicates and on_duplicate == "raise":
-                raise ValueError(
-                    f"{enrolment.said_of(duplicates)}, and nothing was enrolled; remove the one that is wrong first."
-                )
-            done = enrolment.enroll(connection, state, samples, duplicates)
+            done = enrolment.enroll_given(connection, state, given, samples)
             if request is not None:
                 enrolment.note_request(connection, request, samples, done, with_times=time is not None)
-        if duplicates:
-            warnings.warn(f"{enrolment.said_of(duplicates)}; check whether they are the same.", UserWarning, stacklevel=2)
+        enrolment.warn_of(done)
         return done
 
     def remove(self, ids: Any) -> int:

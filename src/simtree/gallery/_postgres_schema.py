@@ -151,15 +151,6 @@ def exists(address: PostgresAddress, timeout: float) -> bool:
         raise translated(address, timeout, error) from error
 
 
-def drop(address: PostgresAddress, timeout: float) -> None:
-    """Delete the schema of a gallery with its tables."""
-    try:
-        with connect(address, timeout) as raw:
-            raw.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
-    except psycopg.Error as error:
-        raise translated(address, timeout, error) from error
-
-
 def has_schema(connection: Connection, schema: str) -> bool:
     """Return whether the database has a schema."""
     return connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)).fetchone() is not None

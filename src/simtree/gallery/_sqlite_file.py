@@ -170,7 +170,13 @@ def new_gallery_file(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables of an empty gallery."""
-    for pragma in (f"application_id={APPLICATION_ID}", f"user_version={VERSION}", "journal_mode=WAL", "secure_delete=ON"):
+    for pragma in (
+        f"application_id={APPLICATION_ID}",
+        f"user_version={VERSION}",
+        "journal_mode=WAL",
+        "secure_delete=ON",
+        "temp_store=MEMORY",
+    ):
         connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.executescript(f"BEGIN;{TABLES}COMMIT;")
 
@@ -182,7 +188,11 @@ def check_free(path: Path) -> None:
     for ending in ("", *COMPANIONS):
         file = path.with_name(path.name + ending)
         if file.exists():
-            raise FileExistsError(f"{file} exists; choose another name, or remove it first.")
+            raise _taken(file)
+
+
+def _taken(path: Path) -> FileExistsError:
+    return FileExistsError(f"{path} exists; choose another name, or remove it first.")
 
 
 def _move(unfinished: Path, path: Path) -> None:
@@ -190,7 +200,7 @@ def _move(unfinished: Path, path: Path) -> None:
     try:
         os.link(unfinished, path)  # unlike a move, it fails if the file has appeared meanwhile
     except FileExistsError:
-        raise
+        raise _taken(path) from None
     except OSError:  # this disk has no links
         check_free(path)
         os.rename(unfinished, path)

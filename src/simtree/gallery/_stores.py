@@ -8,7 +8,7 @@ from pathlib import Path
 from simtree.gallery._address import Address
 from simtree.gallery._schema import copy_tables
 from simtree.gallery._sqlite import SqliteStore
-from simtree.gallery._sqlite_file import COMPANIONS, new_file, new_gallery_file
+from simtree.gallery._sqlite_file import new_file, new_gallery_file
 from simtree.gallery._sqlite_upgrade import upgrade_file
 from simtree.gallery._store import Connection, Store
 
@@ -41,17 +41,6 @@ def exists(address: Address, timeout: float) -> bool:
     from simtree.gallery import _postgres_schema
 
     return _postgres_schema.exists(address, timeout)
-
-
-def discard(address: Address, timeout: float) -> None:
-    """Delete a gallery that was made in vain."""
-    if isinstance(address, Path):
-        for ending in ("", *COMPANIONS):
-            address.with_name(address.name + ending).unlink(missing_ok=True)
-        return
-    from simtree.gallery import _postgres_schema
-
-    _postgres_schema.drop(address, timeout)
 
 
 def backup(store: Store, target: Address) -> None:
