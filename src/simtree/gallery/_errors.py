@@ -16,6 +16,13 @@ class NotEnrolledError(ValueError):
     """Error raised if an id is not enrolled."""
 
 
+class ChangedWhileReadError(GalleryError):
+    """Error raised if a file was changed by another user while this one read it without a lock."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was changed by another user while it was being read; try again.")
+
+
 class DamagedContentError(Exception):
     """Something in a gallery does not have the content that was written."""
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from simtree.gallery import _identities as identities
 from simtree.gallery._audit import add_entry
+from simtree.gallery._errors import ChangedWhileReadError
 from simtree.gallery._state import State, read_state
 from simtree.gallery._store import Connection, Store
 
@@ -37,24 +38,34 @@ class Session:
 
     def state(self) -> State:
         """Return the present state, whose rows may be older."""
-        with self.store.reading() as connection:
+        with self._one_state() as connection:
             return self._present(connection)
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, State]]:
         """Show one committed state, whose rows may be older."""
-        with self.store.reading() as connection:
+        with self._one_state() as connection:
             yield connection, self._present(connection)
 
     @contextmanager
     def searching(self) -> Iterator[tuple[Connection, State]]:
         """Show one committed state with its rows, which remain after the transaction."""
-        with self.store.reading() as connection:
+        with self._one_state() as connection:
             state = self._present(connection).with_rows(connection)
             if state.settings.audits_searches:
                 self.store.check_writable("it audits searches")
             self._state = state
             yield connection, state
+
+    @contextmanager
+    def _one_state(self) -> Iterator[Connection]:
+        """Read one committed state; forget what was read if it turns out to have been two."""
+        try:
+            with self.store.reading() as connection:
+                yield connection
+        except ChangedWhileReadError:
+            self._state = None
+            raise
 
     @contextmanager
     def changing(self, prepare: Callable[[State], T]) -> Iterator[tuple[Connection, State, T]]:

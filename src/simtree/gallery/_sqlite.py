@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from simtree.gallery._errors import ChangedWhileReadError
 from simtree.gallery._schema import VERSION
-from simtree.gallery._sqlite_file import connect, schema_version, translated
+from simtree.gallery._sqlite_file import connect, file_state, is_frozen, log_of, schema_version, translated
 from simtree.gallery._store import Store, not_yet_erased, upgraded_meanwhile
 
 # Pause between two attempts to empty the log of a file that others are reading.
@@ -40,14 +41,36 @@ class SqliteStore(Store):
     def __init__(self, path: Path, *, readonly: bool, timeout: float) -> None:
         super().__init__(str(path), readonly=readonly, timeout=timeout)
         self.path = path
-        self.connection = connect(path, readonly=readonly, timeout=timeout)
+        self._n_opened = 0
+        self._open()
+
+    def _open(self) -> None:
+        """Connect to the file; note what it is like if SQLite can read it only as one that nobody changes."""
+        frozen = is_frozen(self.path, readonly=self.readonly)
+        seen = file_state(self.path) if frozen else None
+        self.connection = connect(self.path, readonly=self.readonly, timeout=self.timeout, frozen=frozen)
+        self._seen = seen
+        self._n_opened += 1
+
+    def _refresh(self) -> None:
+        """Connect again if the file was taken for one that nobody changes, and somebody did."""
+        if self._seen is not None and (log_of(self.path).exists() or self._was_changed()):
+            old = self.connection
+            self._open()
+            old.close()
+
+    def _was_changed(self) -> bool:
+        return self._seen is not None and file_state(self.path) != self._seen
 
     def _begin(self, *, writes: bool) -> sqlite3.Connection:
+        self._refresh()
         self.connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         return self.connection
 
     def _commit(self, *, writes: bool) -> None:
         self.connection.execute("COMMIT")
+        if self._was_changed():  # what was read may be of two states
+            raise ChangedWhileReadError(self.name)
 
     def _rollback(self) -> None:
         if self.connection.in_transaction:
@@ -58,23 +81,31 @@ class SqliteStore(Store):
 
     def _translated(self, error: Exception) -> Exception:
         assert isinstance(error, sqlite3.Error)
+        if self._was_changed():
+            return ChangedWhileReadError(self.name)
         return translated(self.path, self.timeout, error)
+
+    def _damaged(self, what: str) -> Exception:
+        return ChangedWhileReadError(self.name) if self._was_changed() else super()._damaged(what)
 
     def version(self) -> int:
         """Return a number that changes when another connection has committed; in a transaction, that of its state."""
         if schema_version(self.connection) != VERSION:
             raise upgraded_meanwhile(self.name)
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        # Numbers of two connections say nothing about each other.
+        return (self._n_opened << 32) + int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def n_bytes(self) -> int:
         """Return the size of the file and of its log."""
-        files = (self.path.with_name(self.path.name + ending) for ending in ("", "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        return sum(file.stat().st_size for file in (self.path, log_of(self.path)) if file.exists())
 
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy the file to another database by the online backup of SQLite."""
         with self.alone():
+            self._refresh()
             self.connection.backup(target)
+            if self._was_changed():
+                raise ChangedWhileReadError(self.name)
 
     def _rewrite(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

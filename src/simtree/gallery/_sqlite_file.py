@@ -78,9 +78,9 @@ def translated(path: Path, timeout: float, error: sqlite3.Error) -> Exception:
     return GalleryError(f"{path} cannot be used: {error}.")
 
 
-def connect(path: Path, *, readonly: bool, timeout: float) -> sqlite3.Connection:
+def connect(path: Path, *, readonly: bool, timeout: float, frozen: bool | None = None) -> sqlite3.Connection:
     """Return a connection to an existing gallery of the present version; see `connect_any`."""
-    connection = connect_any(path, readonly=readonly, timeout=timeout)
+    connection = connect_any(path, readonly=readonly, timeout=timeout, frozen=frozen)
     try:
         check_version(path, schema_version(connection), VERSION)
     except BaseException:
@@ -89,18 +89,18 @@ def connect(path: Path, *, readonly: bool, timeout: float) -> sqlite3.Connection
     return connection
 
 
-def connect_any(path: Path, *, readonly: bool, timeout: float) -> sqlite3.Connection:
+def connect_any(path: Path, *, readonly: bool, timeout: float, frozen: bool | None = None) -> sqlite3.Connection:
     """Return a connection to an existing gallery of any version.
 
     Transactions are begun and ended explicitly. A commit returns when the disk has it, deleted content is overwritten, and
-    nothing is written to temporary files.
+    nothing is written to temporary files. A connection to a ``frozen`` file, see `is_frozen`, notices no changes.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     if not path.exists():
         raise FileNotFoundError(f"there is no gallery {path}; make it with Gallery.create.")
     with explained(path, timeout):
-        connection = _connected(path, readonly, timeout)
+        connection = _connected(path, readonly, timeout, is_frozen(path, readonly=readonly) if frozen is None else frozen)
         try:
             if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
                 raise foreign(path)
@@ -116,14 +116,37 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _connected(path: Path, readonly: bool, timeout: float) -> sqlite3.Connection:
+def is_frozen(path: Path, *, readonly: bool) -> bool:
+    """Return whether SQLite can read a file only as one that nobody changes.
+
+    That is so if it has no log, and this process cannot make one beside it: on a disk that cannot be written to, but also in a
+    folder of another user, who may change the file later.
+    """
+    return readonly and not _can_write(path.parent) and not log_of(path).exists()
+
+
+def log_of(path: Path) -> Path:
+    """Return the name of the log of a file."""
+    return path.with_name(path.name + "-wal")
+
+
+def _connected(path: Path, readonly: bool, timeout: float, frozen: bool) -> sqlite3.Connection:
     address = f"{path.resolve().as_uri()}?mode={'ro' if readonly else 'rw'}"
-    if readonly and not _can_write(path.parent) and not path.with_name(path.name + "-wal").exists():
-        address += "&immutable=1"  # a disk that nobody writes to has no place for the files of SQLite
+    if frozen:
+        address += "&immutable=1"
     connection = sqlite3.connect(address, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True)
     for pragma in ("synchronous=FULL", "secure_delete=ON", "temp_store=MEMORY", "trusted_schema=OFF", "fullfsync=ON"):
         connection.execute(f"PRAGMA {pragma}")
     return connection
+
+
+def file_state(path: Path) -> tuple[int, ...]:
+    """Return what changes with the content of a file, as far as its folder tells; nothing if it is gone."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _can_write(folder: Path) -> bool:
@@ -135,7 +158,7 @@ def _check_length(path: Path, connection: sqlite3.Connection) -> None:
     """Raise if a file is shorter than it says, unless the rest may be in its log."""
     connection.execute("BEGIN")  # nobody shortens a file that is being read
     (n_pages,), (page_size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    log = path.with_name(path.name + "-wal")
+    log = log_of(path)
     is_complete = (log.exists() and log.stat().st_size > 0) or path.stat().st_size >= n_pages * page_size
     connection.execute("COMMIT")
     if not is_complete:

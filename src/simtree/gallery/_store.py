@@ -166,9 +166,13 @@ class Store(ABC):
         except self.errors as error:
             raise self._translated(error) from error
         except DamagedContentError as error:
-            raise damaged(self.name, str(error)) from error
+            raise self._damaged(str(error)) from error
         except ModelFileError as error:
-            raise damaged(self.name, f"its model cannot be read ({error})") from error
+            raise self._damaged(f"its model cannot be read ({error})") from error
+
+    def _damaged(self, what: str) -> Exception:
+        """Return the error that the gallery is damaged."""
+        return damaged(self.name, what)
 
 
 def not_yet_erased(name: str) -> TimeoutError:
