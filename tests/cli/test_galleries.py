@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import shutil
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import simtree
 from gallery_stores import content
 from simtree import Gallery
 from simtree.cli._app import app
+from simtree.evaluation import LearnedFusion
 from simtree.gallery import _enrolment as enrolment
 
 NAMES = ["hold", "flight", "press", "tilt"]
@@ -137,6 +139,21 @@ def test_long_tables_are_answered_block_by_block(folder, gallery, monkeypatch):
     whole = table(run("identify", gallery, folder / "new.csv", "-k", 2))
     monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
     pd.testing.assert_frame_equal(table(run("identify", gallery, folder / "new.csv", "-k", 2)), whole)
+    run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL)
+    alive, made = [], []
+
+    def remembered(self, *given, **options):
+        answer = identify(self, *given, **options)
+        made.append(weakref.ref(answer))
+        alive.append(sum(one() is not None for one in made))
+        return answer
+
+    identify = Gallery.identify
+    monkeypatch.setattr(Gallery, "identify", remembered)
+    done = run("identify", gallery, folder / "new.csv", "-k", 2, "--max-fpir", 0.5)
+    assert done.stderr.startswith("20 queries, 20 with candidates: FPIR <= 0.5")
+    assert len(alive) == 3
+    assert max(alive) <= 2  # memory does not grow with the table
 
 
 def test_long_tables_are_enrolled_as_a_whole(folder, gallery, place, tmp_path, monkeypatch):
@@ -259,14 +276,49 @@ def test_a_schema_that_the_operator_has_made_stays(folder, postgres_server, tmp_
     assert kept == ("for the gallery",)
 
 
+def test_the_age_of_samples_counts(folder, tmp_path, monkeypatch):
+    """A fusion that depends on age takes the times of queries, claims and strangers, in each block of a table."""
+    path, known = tmp_path / "aged.gallery", pd.read_csv(folder / "known.csv", dtype={"person": str})
+    model = simtree.load(folder / "m.simtree")
+    model.learned_fusion_ = LearnedFusion(0.0, np.inf, 1.0, 0.0, of_age=-2.0, newest=(0.0, 1e9), age_unit=86400.0)
+    protocol = {"enrol": known["day"] == "2026-01-01", "fusion": "learned", "time": 0.0}
+    model.calibrate_threshold(known[NAMES], known["person"], confidence=None, max_fpr=0.1, **protocol)
+    model.save(tmp_path / "aged.simtree")
+    options = [*LABEL, "--model", tmp_path / "aged.simtree", "--fusion", "learned", "--time", "day"]
+    run("enroll", path, folder / "known.csv", *options)
+    new = pd.read_csv(folder / "new.csv", dtype={"person": str})
+    days = pd.Series(np.arange("2026-02-01", "2026-02-21", dtype="datetime64[D]").astype("datetime64[s]"))
+    seconds = days.astype(np.int64)
+    strangers = pd.read_csv(folder / "strangers.csv", dtype={"person": str}).assign(day="2026-02-01")
+    strangers.to_csv(tmp_path / "strangers.csv", index=False)
+    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    for column in (days.dt.strftime("%Y-%m-%d"), seconds):
+        new.assign(day=column).to_csv(tmp_path / "dated.csv", index=False)
+        found = table(run("identify", path, tmp_path / "dated.csv", "-k", 1, "--time", "day"))
+        named = table(run("identify", path, tmp_path / "dated.csv", "-k", 1, "--time", "day", "--id", "person"))
+        claims = table(run("verify", path, tmp_path / "dated.csv", *LABEL, "--time", "day"))
+        with Gallery.open(path) as opened:
+            expected = opened.identify(new[NAMES], k=1, time=days.to_numpy()).score
+            claimed = opened.verify(new["person"], new[NAMES], time=days.to_numpy()).score
+        np.testing.assert_allclose(found["score"], expected)
+        np.testing.assert_allclose(named["score"], expected)
+        np.testing.assert_allclose(claims["score"], claimed)
+    run("gallery", "calibrate", path, tmp_path / "strangers.csv", *LABEL, "--time", "day")
+    with Gallery.open(path) as opened:
+        when = opened._session.state().strangers.times
+    assert when.earliest == when.latest == np.datetime64("2026-02-01", "s").astype(int)
+
+
 def test_more_samples_come_later_and_the_oldest_go(folder, place):
     path = place("g")
-    options = ["--model", folder / "m.simtree", "--max-samples", 2, "--fusion", "mean", "--float32", "--no-vectors"]
+    options = ["--model", folder / "m.simtree", "--max-samples", 2, "--fusion", "top_mean", "--n-best", 2]
+    options += ["--float32", "--no-vectors"]
     run("enroll", path, folder / "known.csv", *LABEL, *options, "--time", "day")
     done = json.loads(run("enroll", path, folder / "new.csv", *LABEL, "--time", "day", "--json").stdout)
     assert (done["n_samples"], done["n_new"], done["n_dropped"], done["n_samples_in_gallery"]) == (20, 0, 20, 40)
     shown = json.loads(run("gallery", "show", path, "--json").stdout)
-    assert (shown["fusion"], shown["max_samples"], shown["dtype"], shown["has_vectors"]) == ("mean", 2, "float32", False)
+    assert (shown["fusion"], shown["n_best"], shown["max_samples"]) == ("top_mean", 2, 2)
+    assert (shown["dtype"], shown["has_vectors"]) == ("float32", False)
     assert "at most 2, the newest" in run("gallery", "show", path).stdout
     done = run("enroll", path, folder / "new.csv", *LABEL, "--fusion", "max", code=1)
     assert "are for a new gallery; leave them out" in done.stderr

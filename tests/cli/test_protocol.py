@@ -56,6 +56,28 @@ def test_evaluate_and_calibrate(people):
     assert "enrolled identities" in run(folder, "evaluate", "--enrol", "enrolled").stdout
 
 
+def test_a_threshold_is_for_one_number_of_scores(people):
+    folder, out = people[0], people[0] / "top_mean.simtree"
+    options = ["--enrol", "enrolled", "--fusion", "top_mean", "--n-best", "2", "--json"]
+    chosen = json.loads(run(folder, "calibrate", *options, "--max-fpr", "0.05", "--out", str(out)).stdout)
+    assert (chosen["fusion"], chosen["n_best"]) == ("top_mean", 2)
+    for n_best, expected in (("2", pytest.approx(chosen["fpr"])), ("3", None)):
+        command = [
+            "evaluate",
+            str(out),
+            str(folder / "people.csv"),
+            "--label",
+            "who",
+            *options[:4],
+            "--n-best",
+            n_best,
+            "--json",
+        ]
+        found = json.loads(CliRunner().invoke(app, command).stdout)["at_threshold"]
+        assert (found and found["fpr"]) == expected
+    assert "--n-best goes with --enrol" in run(folder, "evaluate", "--n-best", "2", code=2).stderr
+
+
 def test_fit_fusion_is_that_of_the_library(people):
     folder, _, X, y, enrol, time = people
     expected = simtree.DistanceSimilarity(metric="euclidean").fit(X, y).fit_fusion(X, y, enrol=enrol, time=time)

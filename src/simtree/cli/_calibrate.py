@@ -29,7 +29,7 @@ from simtree.cli._common import (
     table,
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
-from simtree.cli._protocol import Enrol, FusionOption, Time, protocol_of
+from simtree.cli._protocol import Enrol, FusionOption, NBest, Time, protocol_of
 from simtree.cli._tables import read_samples
 
 
@@ -61,6 +61,7 @@ def calibrate(
     never_pair: NeverPair = None,
     enrol: Enrol = None,
     fusion: FusionOption = None,
+    n_best: NBest = None,
     time: Time = None,
     n_pairs: Comparisons = DEFAULT_COMPARISONS,
     strict: Annotated[bool, typer.Option("--strict", help="Write nothing if DATA looks like the training data.")] = False,
@@ -83,7 +84,7 @@ def calibrate(
             None if column is None else found.labels(column, option)
             for column, option in ((sessions, "--sessions"), (by, "--by"))
         )
-        protocol = protocol_of(found, enrol, fusion, time)
+        protocol = protocol_of(found, enrol, fusion, n_best, time)
         others = (label, never_pair, sessions, by, enrol, time)
         X = samples_of(learned, found, [column for column in others if column is not None])
         n_compared = None if protocol else min(n_pairs or pairs.n_pairs, pairs.n_pairs)

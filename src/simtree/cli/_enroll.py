@@ -66,6 +66,12 @@ def enroll(
             help="For a new gallery: how the scores with several samples of an identity become one; max by default.",
         ),
     ] = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            "--n-best", metavar="N", min=1, help="For a new gallery with --fusion top_mean: how many scores are averaged; 3."
+        ),
+    ] = None,
     max_samples: Annotated[
         int | None,
         typer.Option("--max-samples", metavar="N", min=1, help="For a new gallery: keep only the newest N rows per identity."),
@@ -87,6 +93,7 @@ def enroll(
     """
     options = {
         "fusion": None if fusion is None else fusion.value,
+        "n_best": n_best,
         "max_samples": max_samples,
         "keep_vectors": False if no_vectors else None,
         "dtype": "float32" if float32 else None,
@@ -149,8 +156,8 @@ def _added(path: str, model: Path | None, options: dict[str, Any], source: Sourc
     """Enrol in a gallery that exists."""
     if options:
         raise ValueError(
-            f"{shown(path)} exists, and --fusion, --max-samples, --no-vectors, --float32 and --audit-searches are for a new "
-            "gallery; leave them out."
+            f"{shown(path)} exists, and --fusion, --n-best, --max-samples, --no-vectors, --float32 and --audit-searches are "
+            "for a new gallery; leave them out."
         )
     with opened_gallery(path) if model is None else Gallery.open(path, model=load_model(model)) as gallery:
         given = source.read(gallery.model, gallery.to_dict()["dtype"])

@@ -29,7 +29,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs
-from simtree.cli._protocol import Enrol, FusionName, FusionOption, Time, protocol_of
+from simtree.cli._protocol import Enrol, FusionName, FusionOption, NBest, Time, protocol_of
 from simtree.cli._tables import check_there
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
@@ -43,6 +43,7 @@ from simtree.evaluation._report import (
 )
 from simtree.evaluation._results import Evaluation
 from simtree.evaluation._score_files import ScoreTable, read_scores
+from simtree.evaluation._templates import N_BEST, TOP_MEAN
 from simtree.evaluation._thresholds import ThresholdReport, threshold_for_scores
 
 
@@ -76,6 +77,7 @@ def evaluate_model(
     never_pair: NeverPair = None,
     enrol: Enrol = None,
     fusion: FusionOption = None,
+    n_best: NBest = None,
     time: Time = None,
     by: Annotated[
         str | None,
@@ -138,6 +140,7 @@ def evaluate_model(
                 __never_pair=never_pair,
                 __enrol=enrol,
                 __fusion=fusion,
+                __n_best=n_best,
                 __time=time,
                 __by=by,
                 __unit=None if unit is Unit.identities else unit,
@@ -160,9 +163,8 @@ def evaluate_model(
             options = {"unit": unit.value, "weighting": weighting.value, "n_pairs": n_pairs or None}
             columns = {"never_pair": never_pair, "by": by, "sessions": sessions, "enrol": enrol, "time": time}
             with opened_cluster(dask) as client:
-                found = _from_model(client, learned, data, label, columns, fusion, n_jobs, options)
-            of_report = None if report is None else report.fusion
-            if found.fusion != of_report:  # the threshold of the model is for other scores
+                found = _from_model(client, learned, data, label, columns, fusion, n_best, n_jobs, options)
+            if not _is_for(report, enrol, fusion, n_best):  # the threshold of the model is for other scores
                 report = None
         files = [] if plots is None else draw(found, plots, report)
     source = str(scores) if scores is not None else str(data)
@@ -202,6 +204,7 @@ def _from_model(
     label: str,
     columns: dict[str, str | None],
     fusion: FusionName | None,
+    n_best: int | None,
     n_jobs: int,
     options: dict[str, Any],
 ) -> Evaluation:
@@ -213,10 +216,9 @@ def _from_model(
         None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")
     )
     X = samples_for(learned, found, folder, others)
-    protocol = protocol_of(found, columns["enrol"], fusion, columns["time"])
+    protocol = protocol_of(found, columns["enrol"], fusion, n_best, columns["time"])
     n_compared = None if protocol else min(options["n_pairs"] or pairs.n_pairs, pairs.n_pairs)
-    used = (protocol["fusion"] or "max") if protocol else None
-    is_for_these = getattr(getattr(learned, "threshold_report_", None), "fusion", None) == used
+    is_for_these = _is_for(getattr(learned, "threshold_report_", None), columns["enrol"], fusion, n_best)
     threshold = learned.threshold_ if is_for_these else None
     options |= {**protocol, "by": by, "never_pair": apart, "sessions": sessions, "threshold": threshold}
     with parallel_jobs(learned, n_jobs), scoring_bar("comparing pairs", n_compared):
@@ -225,6 +227,15 @@ def _from_model(
         from simtree.dask import evaluate as evaluate_on_cluster
 
         return evaluate_on_cluster(learned, X, y, client=client, **options)
+
+
+def _is_for(report: ThresholdReport | None, enrol: str | None, fusion: FusionName | None, n_best: int | None) -> bool:
+    """Return whether the threshold of a model is for scores that are fused in this way, or for pairs as these are."""
+    chosen = (None, None) if report is None else (report.fusion, report.n_best)
+    if enrol is None:
+        return chosen == (None, None)
+    name = "max" if fusion is None else fusion.value
+    return chosen == (name, (n_best or N_BEST) if name == TOP_MEAN else None)
 
 
 def draw(found: Evaluation, folder: Path, report: ThresholdReport | None) -> list[str]:

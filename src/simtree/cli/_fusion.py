@@ -64,7 +64,7 @@ def fit_fusion(
         check_writable("--out" if out else "MODEL", target.parent, target)
         found = read_samples(data)
         y, apart, _ = labelled_pairs(found, label, never_pair)
-        protocol = protocol_of(found, enrol, None, time)
+        protocol = protocol_of(found, enrol, None, None, time)
         others = (label, never_pair, enrol, time)
         X = samples_of(learned, found, [column for column in others if column is not None])
         with parallel_jobs(learned, n_jobs), scoring_bar("comparing probes", None):

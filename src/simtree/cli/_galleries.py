@@ -29,6 +29,14 @@ GalleryAddress = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write to; by default standard output.")]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COL",
+        help="Column with the time of each row, for a learned fusion that depends on age; now by default.",
+    ),
+]
 # How true and false of a table are stored.
 FLAGS = {"true": 1, "false": 0}
 
@@ -152,7 +160,10 @@ def ids_of(found: Table, column: str) -> list[str]:
 def times_of(found: Table, column: str) -> Any:
     """Return a column of times: numbers are seconds since 1970, all else is read as dates, in UTC unless they say otherwise."""
     values = pd.Series(found.labels(column, "--time"))
-    if pd.api.types.is_numeric_dtype(values):
+    is_number = pd.api.types.is_numeric_dtype(values) or (  # or text, in a block whose ids are text
+        bool(values.map(lambda value: isinstance(value, str)).all()) and pd.to_numeric(values, errors="coerce").notna().all()
+    )
+    if is_number:
         return found.numbers([column])[column].to_numpy()
     try:
         return pd.to_datetime(values, utc=True, format="ISO8601").dt.tz_localize(None).to_numpy()

@@ -24,7 +24,17 @@ from simtree.cli._common import (
     table,
     waiting_for,
 )
-from simtree.cli._galleries import GalleryAddress, Out, check_gallery, gallery_samples, ids_of, opened_gallery, read_rows
+from simtree.cli._galleries import (
+    GalleryAddress,
+    Out,
+    Time,
+    check_gallery,
+    gallery_samples,
+    ids_of,
+    opened_gallery,
+    read_rows,
+    times_of,
+)
 from simtree.cli._models import load_model, parallel_jobs
 from simtree.gallery import Gallery
 from simtree.gallery._address import shown
@@ -76,6 +86,7 @@ def calibrate(
         typer.Option("--max-fpir", metavar="RATE", help="Highest share of strangers who may have a candidate."),
     ] = 0.05,
     confidence: Confidence = 0.95,
+    time: Time = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
 ) -> None:
@@ -87,9 +98,9 @@ def calibrate(
     with friendly_errors(interrupted="Interrupted. The gallery was not calibrated."):
         found = read_rows(data, label)
         with opened_gallery(gallery) as opened, parallel_jobs(opened.model, n_jobs):
-            X = gallery_samples(opened, found, [label])
+            X, taken = gallery_samples(opened, found, [label, time]), None if time is None else times_of(found, time)
             with scoring_bar("searching", None):
-                promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence)
+                promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence, time=taken)
             described = opened.to_dict()
     result = {"gallery": shown(gallery), "data": str(data), "promise": promise, **described["calibration"]}
     show_json(result) if as_json else show(f"Calibrated: {promise}.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -26,11 +27,13 @@ from simtree.cli._dask import Dask, opened_cluster, searching
 from simtree.cli._galleries import (
     GalleryAddress,
     Out,
+    Time,
     gallery_samples,
     ids_of,
     parse_where,
     searched_gallery,
     stream_rows,
+    times_of,
 )
 from simtree.gallery import Candidates, Gallery
 from simtree.gallery._address import shown
@@ -65,6 +68,7 @@ def identify(
     key: Annotated[
         str | None, typer.Option("--id", metavar="COL", help="Column that names the rows of DATA; row numbers by default.")
     ] = None,
+    time: Time = None,
     out: Out = None,
     dask: Dask = None,
     n_jobs: Jobs = -1,
@@ -79,41 +83,68 @@ def identify(
         allowed = parse_where(where or [])
         if out is not None:
             check_writable("--out", out.parent, out)
-        answers: list[Candidates] = []
+        seen = Seen()
         with searched_gallery(gallery, n_jobs) as opened, opened_cluster(dask) as client:
             options = {"k": k, "where": allowed, "max_fpir": max_fpir}
-            frames = _identified(opened, searching(opened, client, **options), data, key, answers)
+            frames = _identified(opened, searching(opened, client, **options), data, key, time, seen)
             if as_json:
                 with scoring_bar("searching", None):
                     rows = pd.concat(list(frames)).to_dict("records")
             else:
                 _write(frames, out)
-    n_queries = sum(answer.n_queries for answer in answers)
-    n_found = sum(len(np.unique(answer.query)) for answer in answers)
     if as_json:
-        last = answers[-1]
         show_json(
             {
                 "gallery": shown(gallery),
                 "data": str(data),
-                "n_queries": n_queries,
-                "n_identities": last.n_identities,
-                "threshold": last.threshold,
-                "promise": last.promise,
+                "n_queries": seen.n_queries,
+                "n_identities": seen.n_identities,
+                "threshold": seen.threshold,
+                "promise": seen.promise,
                 "candidates": rows,
             }
         )
     if max_fpir is not None:
-        say(f"{count(n_queries, 'query', 'queries')}, {n_found:,} with candidates: {answers[-1].promise}.")
+        say(f"{count(seen.n_queries, 'query', 'queries')}, {seen.n_found:,} with candidates: {seen.promise}.")
+
+
+@dataclass
+class Seen:
+    """What is known of all answers so far; the answers themselves are not kept, so that a table may be of any length.
+
+    Parameters
+    ----------
+    n_queries, n_found : int
+        Number of queries, and of those with candidates.
+    n_identities : int
+        Number of identities that were searched last.
+    threshold, promise
+        As in `Candidates`; the highest threshold, as the times of queries may change it, and the last promise.
+    """
+
+    n_queries: int = 0
+    n_found: int = 0
+    n_identities: int = 0
+    threshold: float | None = None
+    promise: str | None = None
+
+    def add(self, answer: Candidates) -> None:
+        """Take notice of one more answer."""
+        self.n_queries += answer.n_queries
+        self.n_found += len(np.unique(answer.query))
+        self.n_identities, self.promise = answer.n_identities, answer.promise
+        if answer.threshold is not None:
+            self.threshold = answer.threshold if self.threshold is None else max(self.threshold, answer.threshold)
 
 
 def _identified(
-    gallery: Gallery, search: Callable[[Any], Candidates], data: Path, key: str | None, answers: list[Candidates]
+    gallery: Gallery, search: Callable[..., Candidates], data: Path, key: str | None, time: str | None, seen: Seen
 ) -> Iterator[pd.DataFrame]:
-    """Yield the candidates of each block of a table, which are also collected without their columns."""
+    """Yield the candidates of each block of a table."""
     for part in stream_rows(data, as_text=key is not None):
-        answer = search(gallery_samples(gallery, part, [key]))
-        answers.append(answer)
+        taken = None if time is None else times_of(part, time)
+        answer = search(gallery_samples(gallery, part, [key, time]), time=taken)
+        seen.add(answer)
         names = np.arange(part.start, part.start + len(part)) if key is None else part.labels(key, "--id")
         yield answer.to_frame().assign(query=names[answer.query])
 
@@ -122,6 +153,7 @@ def verify(
     gallery: GalleryAddress,
     data: Queries,
     label: Label,
+    time: Time = None,
     out: Out = None,
     n_jobs: Jobs = -1,
     as_json: Json = False,
@@ -134,7 +166,7 @@ def verify(
         if out is not None:
             check_writable("--out", out.parent, out)
         with searched_gallery(gallery, n_jobs) as opened:
-            frames = _verified(opened, data, label)
+            frames = _verified(opened, data, label, time)
             if as_json:
                 with scoring_bar("verifying", None):
                     rows = pd.concat(list(frames)).to_dict("records")
@@ -144,10 +176,11 @@ def verify(
         show_json({"gallery": shown(gallery), "data": str(data), "n_claims": len(rows), "claims": rows})
 
 
-def _verified(gallery: Gallery, data: Path, label: str) -> Iterator[pd.DataFrame]:
+def _verified(gallery: Gallery, data: Path, label: str, time: str | None) -> Iterator[pd.DataFrame]:
     """Yield the decisions on each block of a table."""
     for part in stream_rows(data, as_text=True):
-        answer = gallery.verify(ids_of(part, label), gallery_samples(gallery, part, [label]))
+        taken = None if time is None else times_of(part, time)
+        answer = gallery.verify(ids_of(part, label), gallery_samples(gallery, part, [label, time]), time=taken)
         yield answer.to_frame().assign(accepted=answer.accepted.astype(np.int8))
 
 

@@ -43,22 +43,29 @@ FusionOption = Annotated[
         help="With --enrol: how the scores with several rows of an identity become one; max by default.",
     ),
 ]
+NBest = Annotated[
+    int | None,
+    typer.Option("--n-best", metavar="N", min=1, help="With --fusion top_mean: how many of the best scores are averaged; 3."),
+]
 Time = Annotated[
     str | None,
     typer.Option("--time", metavar="COL", help="With --enrol: column with the time of each row, for --fusion learned."),
 ]
 
 
-def protocol_of(found: Table, enrol: str | None, fusion: FusionName | None, time: str | None) -> dict[str, Any]:
+def protocol_of(
+    found: Table, enrol: str | None, fusion: FusionName | None, n_best: int | None, time: str | None
+) -> dict[str, Any]:
     """Return the parameters of `evaluate` and `calibrate_threshold` that these options stand for."""
     if enrol is None:
-        for option, value in (("--fusion", fusion), ("--time", time)):
+        for option, value in (("--fusion", fusion), ("--n-best", n_best), ("--time", time)):
             if value is not None:
                 raise typer.BadParameter(f"{option} goes with --enrol; give the column of enrolled rows, or leave it out.")
         return {}
     return {
         "enrol": _mask(found, enrol),
         "fusion": None if fusion is None else fusion.value,
+        "n_best": n_best,
         "time": None if time is None else times_of(found, time),
     }
 
