@@ -9,6 +9,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import time
 import warnings
 import zlib
 from pathlib import Path
@@ -367,3 +368,41 @@ def test_a_forked_process_opens_the_gallery_again(gallery, monkeypatch):
         gallery.ids()
     monkeypatch.undo()
     assert len(gallery.ids()) == 10
+
+
+def test_compact_waits_no_longer_than_it_is_told(place):
+    """Whatever the gallery was opened with."""
+    with Gallery.create(place(), fitted("gaussian"), timeout=20.0) as patient, Gallery.open(place()) as other:
+        patient.enroll(Y, X)
+        patient.remove("0")
+        began = time.monotonic()
+        with other._session.store.writing(), pytest.raises(TimeoutError, match="not yet erased"):
+            patient.compact(timeout=0.05)
+        assert time.monotonic() - began < 10.0
+        assert patient._session.store.timeout == 20.0
+        patient.compact()
+        assert patient.to_dict()["n_samples_not_erased"] == 0
+
+
+def test_who_writes_after_the_erasure_does_not_make_it_fail(place, monkeypatch):
+    with (
+        Gallery.create(place(), fitted("gaussian")) as gallery,
+        Gallery.open(place()) as other,
+        contextlib.ExitStack() as busy,
+    ):
+        gallery.enroll(Y, X)
+        gallery.remove("0")
+        store = gallery._session.store
+        rewrite = store.rewrite
+
+        def rewrite_and_be_late(timeout):
+            rewrite(timeout)
+            busy.enter_context(other._session.store.writing())
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "rewrite", rewrite_and_be_late)
+            gallery.compact(timeout=0.3)
+        busy.close()
+        assert gallery.to_dict()["n_samples_not_erased"] == 2  # to be on the safe side
+        gallery.compact()
+        assert gallery.to_dict()["n_samples_not_erased"] == 0

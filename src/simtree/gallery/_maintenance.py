@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +63,23 @@ class MaintenanceMixin:
             How long to wait for other processes that read or write, in seconds. An error is raised then: "not yet erased".
         """
         check_real("timeout", timeout, 0.0, np.inf, open_high=True)
-        try:
-            with self._session.changing(prepare_nothing) as (connection, state, _):
-                merge_blocks(connection, state.form, fan_out=2)
-                n_deleted = int(get_setting(connection, enrolment.NOT_ERASED) or 0)
-                add_entry(connection, "compact", state.fingerprint, n_samples=n_deleted)
-        except TimeoutError as error:
-            raise not_yet_erased(self._session.store.name) from error
-        self._session.store.rewrite(timeout)
-        with self._session.store.writing() as connection:
-            increase(connection, enrolment.NOT_ERASED, -n_deleted)
+        store, deadline = self._session.store, time.monotonic() + timeout
+
+        def left() -> float:
+            return max(0.0, deadline - time.monotonic())
+
+        with store.patience(timeout):
+            try:
+                with self._session.changing(prepare_nothing) as (connection, state, _):
+                    merge_blocks(connection, state.form, fan_out=2)
+                    n_deleted = int(get_setting(connection, enrolment.NOT_ERASED) or 0)
+                    add_entry(connection, "compact", state.fingerprint, n_samples=n_deleted)
+            except TimeoutError as error:
+                raise not_yet_erased(store.name) from error
+            store.rewrite(left())
+            # Everything is erased. If somebody else writes right now, only the counter is too high, until the next time.
+            with store.patience(left()), contextlib.suppress(TimeoutError), store.writing() as connection:
+                increase(connection, enrolment.NOT_ERASED, -n_deleted)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the gallery to another one, while others may go on using it.

@@ -79,6 +79,10 @@ class SqliteStore(Store):
     def _close(self) -> None:
         self.connection.close()
 
+    def _set_timeout(self, timeout: float) -> None:
+        super()._set_timeout(timeout)
+        self.connection.execute(f"PRAGMA busy_timeout={round(1000 * timeout)}")
+
     def _translated(self, error: Exception) -> Exception:
         assert isinstance(error, sqlite3.Error)
         if self._was_changed():

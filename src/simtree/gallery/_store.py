@@ -138,6 +138,20 @@ class Store(ABC):
             raise PermissionError(f"{self.name} was opened with readonly=True, and {reason}; open it without.")
 
     @contextmanager
+    def patience(self, timeout: float) -> Iterator[None]:
+        """Wait for other processes no longer than this inside the context, whatever the store was opened with."""
+        with self.alone():  # other threads have the patience that they were promised
+            before = self.timeout
+            self._set_timeout(timeout)
+            try:
+                yield
+            finally:
+                self._set_timeout(before)
+
+    def _set_timeout(self, timeout: float) -> None:
+        self.timeout = timeout
+
+    @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other threads of this process away, and translate errors."""
         with self._lock, self._explained():
