@@ -1,8 +1,19 @@
-"""Looking into the tables of a gallery, and tampering with them, whatever its store."""
+"""Looking into the tables and files of a gallery, and tampering with them, whatever its store."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from simtree.gallery._schema import COLUMNS
+
+PIECE = 16
+
+
+def pieces(rows):
+    """All pieces of 16 bytes of some rows that start with a number, up to the end of each row: a page can split a row."""
+    rows = np.ascontiguousarray(rows)
+    step = rows.dtype.itemsize
+    return {row[start : start + PIECE] for row in map(bytes, rows) for start in range(0, len(row) - PIECE + 1, step)}
 
 
 def query(gallery, statement, *values):

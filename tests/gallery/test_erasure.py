@@ -7,10 +7,10 @@ import sqlite3
 import numpy as np
 import pytest
 
+from gallery_stores import pieces
 from simtree import DistanceSimilarity, Gallery, MarginalQuantiles
 
 N_FEATURES = 60
-PIECE = 16
 PLAIN = DistanceSimilarity(metric="euclidean")
 PREPARED = DistanceSimilarity(metric="euclidean", representation=MarginalQuantiles(n_quantiles=20, output="normal"))
 NAME, SITE = "the person who wants to be forgotten", "a place that nobody else has"
@@ -24,12 +24,6 @@ def model(kind):
     return kind.fit(data(60, seed=9), np.repeat(np.arange(20), 3))
 
 
-def pieces(rows):
-    """All pieces of 16 bytes of some rows that start with a number: a page can split a row."""
-    content = [np.ascontiguousarray(row).tobytes() for row in rows]
-    return {row[start : start + PIECE] for row in content for start in range(0, len(row) - PIECE + 1, 8)}
-
-
 def found_in(folder, wanted):
     """Which of the pieces are in any file of a folder."""
     content = b"\0".join(file.read_bytes() for file in sorted(folder.iterdir()))
@@ -37,14 +31,28 @@ def found_in(folder, wanted):
 
 
 def traces(gallery, X):
-    return pieces(X) | pieces(gallery.model._prepare(X)) | {NAME.encode(), SITE.encode()}
+    """Pieces of all that a gallery stores of samples, whose type is that of the gallery, and of whose they are."""
+    vectors = pieces(X) if gallery.to_dict()["has_vectors"] else set()
+    return vectors | pieces(gallery.model._prepare(X)) | {NAME.encode(), SITE.encode()}
 
 
-@pytest.mark.parametrize("kind", [PLAIN, PREPARED], ids=["plain", "prepared"])
-@pytest.mark.parametrize("sizes", [[1], [3] * 70, [400], [40] * 9], ids=["one", "merged", "large", "several"])
-def test_nothing_is_left_of_a_person(kind, sizes, tmp_path):
-    forgotten = data(2, seed=7777)
-    with Gallery.create(tmp_path / "g", model(kind)) as gallery, Gallery.open(tmp_path / "g") as idle:
+SIZES = {"one": [1], "merged": [3] * 70, "large": [400], "several": [40] * 9}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "options"),
+    [
+        *(pytest.param(PLAIN, sizes, {}, id=f"plain-{name}") for name, sizes in SIZES.items()),
+        *(pytest.param(PREPARED, sizes, {}, id=f"prepared-{name}") for name, sizes in SIZES.items()),
+        pytest.param(PLAIN, SIZES["several"], {"dtype": "float32"}, id="plain-float32"),
+        pytest.param(PREPARED, SIZES["several"], {"dtype": "float32"}, id="prepared-float32"),
+        pytest.param(PREPARED, SIZES["several"], {"keep_vectors": False}, id="no-vectors"),
+        pytest.param(PREPARED, SIZES["several"], {"keep_vectors": False, "dtype": "float32"}, id="no-vectors-float32"),
+    ],
+)
+def test_nothing_is_left_of_a_person(kind, sizes, options, tmp_path):
+    forgotten = data(2, seed=7777).astype(options.get("dtype", "float64"))
+    with Gallery.create(tmp_path / "g", model(kind), **options) as gallery, Gallery.open(tmp_path / "g") as idle:
         traced = traces(gallery, forgotten)
         gallery.enroll([NAME], forgotten[:1], metadata={"site": SITE})
         for number, size in enumerate(sizes):
@@ -52,6 +60,8 @@ def test_nothing_is_left_of_a_person(kind, sizes, tmp_path):
         gallery.enroll([NAME], forgotten[1:])
         idle.identify(data(1), k=1)  # a reader that stays open, but reads nothing
         assert len(found_in(tmp_path, traced)) > 0.9 * len(traced)
+        if not gallery.to_dict()["has_vectors"]:
+            assert found_in(tmp_path, pieces(forgotten)) == set()  # they never were there
         (key,) = gallery._session.store.connection.execute("SELECT audit_key FROM identity WHERE id = ?", (NAME,)).fetchone()
         gallery.remove(NAME)
         assert gallery.to_dict()["n_samples_not_erased"] == 2
@@ -59,7 +69,7 @@ def test_nothing_is_left_of_a_person(kind, sizes, tmp_path):
         assert found_in(tmp_path, traced | {key}) == set()
         assert gallery.to_dict()["n_samples_not_erased"] == 0
         assert len(gallery) == sum(sizes) == idle.identify(data(1), k=10_000).n_identities
-        kept = data(sizes[-1], seed=len(sizes) - 1)
+        kept = gallery.model._prepare(data(sizes[-1], seed=len(sizes) - 1).astype(forgotten.dtype))
         assert found_in(tmp_path, pieces(kept[:3]))  # those who stay are there, apart from pieces that a page splits
 
 

@@ -12,6 +12,7 @@ from scipy.special import expit
 from simtree import DistanceSimilarity, Gallery, GaussianSimilarity
 from simtree.evaluation._enrolled import Templates
 from simtree.evaluation._model_fusion import resolve_fusion
+from simtree.evaluation._templates import FUSIONS
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +39,23 @@ def evaluated(model, people, fusion):
     return score(first, second + np.int32(n_probes)).reshape(n_probes, n_enrolled), y[templates.samples[templates.starts]]
 
 
-@pytest.mark.parametrize("fusion", ["max", "mean", "top_mean", "likelihood_ratio", "learned"])
-def test_scores_are_those_of_the_evaluation(fusion, people, tmp_path):
+@pytest.mark.parametrize(
+    ("fusion", "store"),
+    [(fusion, "sqlite") for fusion in FUSIONS]
+    + [pytest.param(fusion, "postgresql", marks=pytest.mark.slow) for fusion in ("likelihood_ratio", "learned")],
+)
+def test_scores_are_those_of_the_evaluation(fusion, people, place):
     X, y, time, enrol = people
-    model = make_model(people)
+    path, model = place(), make_model(people)
     expected, labels = evaluated(model, people, fusion)
     model.calibrate_threshold(X, y, confidence=None, max_fpr=0.1, enrol=enrol, fusion=fusion, time=time)
-    with Gallery.create(tmp_path / "g", model, fusion=fusion) as gallery:
+    with Gallery.create(path, model, fusion=fusion) as gallery:
         for rows in np.array_split(np.flatnonzero(enrol), 3):
             gallery.enroll(y[rows], X[rows], time=time[rows])
         found = gallery.identify(X[~enrol], k=20, time=time[~enrol])
         claims = gallery.verify(np.repeat(labels[:1], (~enrol).sum()), X[~enrol], time=time[~enrol])
         gallery.compact()
-    with Gallery.open(tmp_path / "g", model=model) as gallery:
+    with Gallery.open(path, model=model) as gallery:
         assert gallery.to_dict()["fusion"] == fusion
         assert_array_equal(gallery.identify(X[~enrol], k=20, time=time[~enrol]).score, found.score)
         nearby = gallery.identify(X[~enrol], k=3, time=time[~enrol], where=None)
@@ -77,10 +82,10 @@ def test_age_counts(people, tmp_path):
     assert now == pytest.approx(mean - np.log1p((clock.time() - 1e6) / 1e6), abs=1e-3)
 
 
-def test_the_oldest_samples_are_dropped(people, tmp_path):
+def test_the_oldest_samples_are_dropped(people, place):
     X, _, _, _ = people
     model = make_model(people)
-    with Gallery.create(tmp_path / "g", model, fusion="likelihood_ratio", max_samples=2) as gallery:
+    with Gallery.create(place(), model, fusion="likelihood_ratio", max_samples=2) as gallery:
         assert gallery.enroll(["a"] * 4, X[:4], time=[3.0, 1.0, 4.0, 2.0]).n_dropped == 2
         found = gallery.identify(X[4:5]).score
     prepared = model._prepare(X)
@@ -140,11 +145,11 @@ def test_thresholds_for_another_number_of_scores_are_refused(people, tmp_path):
         assert gallery.verify(y[:1], X[:1]).threshold[0] == model.threshold_
 
 
-def test_strangers_are_searched_by_fused_scores(people, tmp_path):
+def test_strangers_are_searched_by_fused_scores(people, place):
     X, y, time, enrol = people
     model = make_model(people)
     rng = np.random.default_rng(1)
-    with Gallery.create(tmp_path / "g", model, fusion="learned") as gallery:
+    with Gallery.create(place(), model, fusion="learned") as gallery:
         gallery.enroll(y[enrol], X[enrol], time=time[enrol])
         strangers = rng.normal(size=(60, 3))
         gallery.calibrate(strangers, [f"s{k}" for k in range(60)], max_fpir=0.05, time=time[-1])

@@ -14,9 +14,9 @@ from tiny_models import fitted, people, probes
 
 
 @pytest.fixture
-def gallery(tmp_path):
+def gallery(place):
     X, y = people(5, n=30, n_samples=3)
-    with Gallery.create(tmp_path / "people.gallery", fitted("gaussian"), audit_searches=True) as gallery:
+    with Gallery.create(place(), fitted("gaussian"), audit_searches=True) as gallery:
         gallery.enroll([f"p{k:02d}" for k in y], X)
         yield gallery
 

@@ -18,10 +18,10 @@ def holed():
     return X, y, simtree.SimilarityTree(max_depth=5, n_pairs=2000, random_state=0).fit(X, y)
 
 
-def test_vectors_with_missing_values_are_enrolled_found_and_explained(holed, tmp_path):
+def test_vectors_with_missing_values_are_enrolled_found_and_explained(holed, place):
     X, y, tree = holed
     names = [f"person {k}" for k in y]
-    with simtree.Gallery.create(tmp_path / "g.gallery", tree) as gallery:
+    with simtree.Gallery.create(place(), tree) as gallery:
         gallery.enroll(names[::2], X[::2])
         found = gallery.identify(X[1::2], k=3)
         scores = tree.pairwise_score(X[1::2], X[::2])
@@ -30,7 +30,7 @@ def test_vectors_with_missing_values_are_enrolled_found_and_explained(holed, tmp
         expected = [best[query, int(name.split()[1])] for query, name in zip(found.query, found.id, strict=True)]
         np.testing.assert_array_equal(found.score, expected)
         assert "missing in" in str(gallery.explain(names[0], np.array([np.nan, 0.0, np.nan, 0.0])))
-    with simtree.Gallery.open(tmp_path / "g.gallery") as gallery:
+    with simtree.Gallery.open(place()) as gallery:
         np.testing.assert_array_equal(gallery.identify(X[1::2], k=3).score, found.score)
 
 

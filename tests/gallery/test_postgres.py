@@ -11,7 +11,7 @@ import traceback
 import numpy as np
 import pytest
 
-from gallery_stores import content, query
+from gallery_stores import content, pieces, query
 from simtree import DistanceSimilarity, Gallery, MarginalQuantiles
 from simtree.gallery import GalleryError
 from simtree.gallery._address import PostgresAddress, parse_address, shown
@@ -333,11 +333,6 @@ def forgetful(server):
     model.fit(data(60, seed=9), np.repeat(np.arange(20), 3))
     with Gallery.create(server.address("simtree", database=database), model) as gallery:
         yield gallery, written, lambda: server.connected(database)
-
-
-def pieces(rows):
-    """Pieces of 16 bytes of some rows."""
-    return {row.tobytes()[start : start + 16] for row in rows for start in range(0, 8 * N_FEATURES - 16, 24)}
 
 
 @pytest.mark.slow
