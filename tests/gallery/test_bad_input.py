@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -23,6 +25,7 @@ import simtree
 from gallery_stores import content, is_idle, query, tamper
 from simtree import Gallery
 from simtree.gallery import GalleryError
+from simtree.gallery._sqlite_file import new_file, remove_unfinished
 from tiny_models import fitted, people, probes
 
 X, Y = people(40, n=10, n_samples=2)
@@ -368,6 +371,24 @@ def test_a_forked_process_opens_the_gallery_again(gallery, monkeypatch):
         gallery.ids()
     monkeypatch.undo()
     assert len(gallery.ids()) == 10
+
+
+def test_what_killed_processes_have_left_is_removed(file, tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = [f".copy.{gone.pid}", f".copy.{gone.pid}-wal", f".copy.{os.getpid()}", f".copy.{2**70}"]
+    kept = [f".copy.{os.getppid()}", f".copy.more.{gone.pid}", f".copy.{gone.pid}-other", ".copy.x", f"copy.{gone.pid}"]
+    for name in left + kept:
+        (tmp_path / name).write_bytes(b"of somebody")
+    file.backup(tmp_path / "copy")
+    assert [name for name in left if (tmp_path / name).exists()] == []
+    assert [name for name in kept if not (tmp_path / name).exists()] == []
+    with Gallery.open(tmp_path / "copy") as copy:
+        assert len(copy) == 10
+    with new_file(tmp_path / "again"):
+        assert (tmp_path / f".again.{os.getpid()}").exists()
+        remove_unfinished(tmp_path / "again")  # as another thread may
+        assert (tmp_path / f".again.{os.getpid()}").exists()
 
 
 def test_compact_waits_no_longer_than_it_is_told(place):

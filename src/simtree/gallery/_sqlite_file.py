@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from simtree.gallery._errors import GalleryError, check_version, damaged, foreign, full, locked
@@ -15,6 +15,8 @@ from simtree.gallery._schema import VERSION
 APPLICATION_ID = int.from_bytes(b"simg")
 # Files that SQLite keeps beside a database; if they are left over, they belong to another file.
 COMPANIONS = ("-wal", "-shm", "-journal")
+# Files that this process is making.
+_MAKING: set[Path] = set()
 
 TABLES = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -169,7 +171,9 @@ def _check_length(path: Path, connection: sqlite3.Connection) -> None:
 def new_file(path: Path) -> Iterator[sqlite3.Connection]:
     """Make a gallery under a temporary name and, if no error occurs, move it into place; an existing file is left alone."""
     check_free(path)
+    remove_unfinished(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    _MAKING.add(unfinished)
     try:
         with explained(path, 0.0), closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
             yield connection
@@ -179,6 +183,33 @@ def new_file(path: Path) -> Iterator[sqlite3.Connection]:
     finally:
         for ending in ("", *COMPANIONS):
             unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)
+        _MAKING.discard(unfinished)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a process that was killed while it made this file has left, which may be a copy of a whole gallery."""
+    start = f".{path.name}."
+    for file in list(path.parent.iterdir()):
+        number, _, ending = file.name.removeprefix(start).partition("-")
+        is_ours = file.name.startswith(start) and number.isdecimal() and (not ending or f"-{ending}" in COMPANIONS)
+        if is_ours and not _is_being_made(path.with_name(start + number), int(number)):
+            with suppress(PermissionError):  # a file that somebody has open, where such files cannot be removed
+                file.unlink(missing_ok=True)
+
+
+def _is_being_made(unfinished: Path, process: int) -> bool:
+    """Return whether a process, by its number, is still making a file."""
+    if process == os.getpid():  # perhaps one that had the same number before, as in a container
+        return unfinished in _MAKING
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(process, 0)  # which does nothing
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @contextmanager
