@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import gallery_files
 import simtree
 from gallery_stores import content, is_idle, query, tamper
 from simtree import Gallery
@@ -389,6 +390,36 @@ def test_what_killed_processes_have_left_is_removed(file, tmp_path):
         assert (tmp_path / f".again.{os.getpid()}").exists()
         remove_unfinished(tmp_path / "again")  # as another thread may
         assert (tmp_path / f".again.{os.getpid()}").exists()
+
+
+@pytest.mark.parametrize("age", ["new", "old", "upgraded"])
+def test_no_statement_of_sqlite_changes_the_audit(age, tmp_path):
+    path = tmp_path / "g"
+    if age == "upgraded":
+        shutil.copy(Path(gallery_files.FOLDER, "version_1.gallery"), path)
+        Gallery.upgrade(path)
+    else:
+        Gallery.create(path, fitted("gaussian")).close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:  # as any program may open it
+        if age == "old":
+            other.execute("DROP TRIGGER audit_not_replaced")
+            with Gallery.open(path) as gallery:
+                gallery.compact()
+        before = other.execute("SELECT * FROM audit").fetchall()
+        assert before
+        for statement in (
+            "INSERT OR REPLACE INTO audit SELECT number, 0, action, model, n_samples, subjects FROM audit WHERE number = 1",
+            "REPLACE INTO audit (number, time, action, model, n_samples, subjects) VALUES (1, 0, '', '', 0, '')",
+            "INSERT INTO audit VALUES (1, 0, '', '', 0, '') ON CONFLICT (number) DO UPDATE SET time = 0",
+            "UPDATE audit SET time = 0",
+            "UPDATE OR REPLACE audit SET number = 1",
+            "DELETE FROM audit",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="the audit can only be appended to"):
+                other.execute(statement)
+        assert other.execute("SELECT * FROM audit").fetchall() == before
+        other.execute("INSERT INTO audit (time, action, model, n_samples, subjects) VALUES (0, '', '', 0, '')")
+        assert len(other.execute("SELECT * FROM audit").fetchall()) == len(before) + 1
 
 
 def test_compact_waits_no_longer_than_it_is_told(place):

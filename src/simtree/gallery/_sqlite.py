@@ -10,7 +10,7 @@ from pathlib import Path
 
 from simtree.gallery._errors import ChangedWhileReadError
 from simtree.gallery._schema import VERSION
-from simtree.gallery._sqlite_file import connect, file_state, is_frozen, log_of, schema_version, translated
+from simtree.gallery._sqlite_file import NOT_REPLACED, connect, file_state, is_frozen, log_of, schema_version, translated
 from simtree.gallery._store import Store, not_yet_erased, upgraded_meanwhile
 
 # Pause between two attempts to empty the log of a file that others are reading.
@@ -114,6 +114,7 @@ class SqliteStore(Store):
     def _rewrite(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         with self._impatient() as connection:
+            self._until(deadline, lambda: connection.execute(NOT_REPLACED))
             self._until(deadline, lambda: connection.execute("VACUUM"))
             self._until(deadline, lambda: _truncate_log(connection))
 

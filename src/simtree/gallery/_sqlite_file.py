@@ -49,6 +49,13 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit can only be appended to'); END;
 CREATE TRIGGER audit_not_deleted BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit can only be appended to'); END;
 """
+# INSERT OR REPLACE deletes a row without the trigger above, unless a connection asks for it. Files of before get this one when
+# they are compacted or upgraded.
+NOT_REPLACED = """
+CREATE TRIGGER IF NOT EXISTS audit_not_replaced BEFORE INSERT ON audit
+WHEN EXISTS (SELECT 1 FROM audit WHERE number = NEW.number)
+BEGIN SELECT RAISE(ABORT, 'the audit can only be appended to'); END
+"""
 
 
 @contextmanager
@@ -232,7 +239,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         "temp_store=MEMORY",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchone()
-    connection.executescript(f"BEGIN;{TABLES}COMMIT;")
+    connection.executescript(f"BEGIN;{TABLES}{NOT_REPLACED};COMMIT;")
 
 
 def check_free(path: Path) -> None:

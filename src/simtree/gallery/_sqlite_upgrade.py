@@ -12,7 +12,7 @@ from simtree.gallery._audit import add_entry
 from simtree.gallery._errors import check_version
 from simtree.gallery._identities import metadata_key
 from simtree.gallery._schema import VERSION
-from simtree.gallery._sqlite_file import connect_any, explained, new_file, schema_version
+from simtree.gallery._sqlite_file import NOT_REPLACED, connect_any, explained, new_file, schema_version
 from simtree.gallery._store import put_setting
 
 
@@ -76,6 +76,7 @@ def _from_1(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'block'").fetchone()
     put_setting(connection, "n_blocks_added", 0 if row is None else row[0])
+    connection.execute(NOT_REPLACED)
 
 
 #: How a file of a version becomes one of the next.
