@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 import numpy as np
@@ -31,6 +32,20 @@ def test_groups_are_those_of_cluster(gallery):
     assert found.clusters.to_dict() == expected.to_dict()
     assert list(found.to_frame().columns) == ["id", "cluster", "size"]
     assert gallery.audit().action.tolist()[-1] == "cluster"
+
+
+def test_all_comparisons_with_people_are_audited(tmp_path):
+    X, y = people(5, n=9, n_samples=2)
+    with Gallery.create(tmp_path / "g", fitted("forest"), audit_searches=True) as gallery:
+        gallery.enroll(y, X)
+        gallery.explain("3", X[0])
+        assert gallery.audit("3").action.tolist() == ["enroll", "explain"]
+        if importlib.util.find_spec("faiss"):
+            gallery.prefilter_recall(X[:4])
+            trail = gallery.audit()
+            assert (trail.action[-1], trail.n_samples[-1], trail.subjects[-1]) == ("prefilter_recall", 4, "")
+        with Gallery.open(tmp_path / "g", readonly=True) as reader, pytest.raises(PermissionError, match="it audits searches"):
+            reader.explain("3", X[0])
 
 
 def test_a_person_under_two_ids_is_found(gallery):

@@ -83,7 +83,7 @@ def enroll(
         bool, typer.Option("--float32", help="For a new gallery: round samples to seven digits, in half the space.")
     ] = False,
     audit_searches: Annotated[
-        bool, typer.Option("--audit-searches", help="For a new gallery: the audit also records identify and verify.")
+        bool, typer.Option("--audit-searches", help="For a new gallery: the audit also records searches.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -143,7 +143,8 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
         dtype : {"float64", "float32"}, default="float64"
             Type to which samples are converted. float32 takes half the space and rounds samples to seven digits.
         audit_searches : bool, default=False
-            Whether the audit also records `identify` and `verify`.
+            Whether the audit also records searches and other comparisons of samples with people who are enrolled: `identify`,
+            `verify`, `explain`, `cluster` and `prefilter_recall`.
         timeout : float, default=30.0
             How long to wait for other processes that write, in seconds.
 

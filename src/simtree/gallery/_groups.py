@@ -89,6 +89,7 @@ class GroupsMixin:
         k, times = min(int(k), len(templates)), check_times(time, len(probes))
         exact = best_identities(state.model, state.fusion, probes, templates, k, times=times)[1]
         found = self._best_proposed(int(n_candidates), state.model, state.fusion, probes, templates, k, times=times)[1]
+        self._session.audit_search(state, "prefilter_recall", (), len(probes))
         return float(np.mean([len(np.intersect1d(one, other)) / k for one, other in zip(exact, found, strict=True)]))
 
     def _best_proposed(

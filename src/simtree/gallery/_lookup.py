@@ -148,4 +148,5 @@ class LookupMixin:
         (place,) = np.flatnonzero(rows.samples == snapshot.samples[best])
         enrolled = (rows.prepared if rows.vectors is None else rows.vectors)[place]
         explanation: Explanation = model.explain_pair(sample[0], enrolled)
+        self._session.audit_search(state, "explain", names, 1)
         return explanation
