@@ -353,6 +353,24 @@ def test_removed_people_are_erased_on_request(folder, gallery):
     assert "the id '9999' is not enrolled" in run("remove", gallery, "9999", code=1).stderr
 
 
+def test_those_who_leave_may_be_in_a_table(folder, tmp_path):
+    path, leaving = tmp_path / "g", tmp_path / "leaving.csv"
+    run("enroll", path, folder / "known.csv", *LABEL, "--model", folder / "m.simtree")
+    leaving.write_text("reason,who\nmoved,0001\nmoved,0002\nmoved,0001\n")
+    done = json.loads(run("remove", path, "0003", "--from", leaving, "--label", "who", "--compact", "--json").stdout)
+    assert (done["n_removed"], done["n_samples"], done["erased"]) == (3, 6, True)
+    done = run("remove", path, "--from", "-", "--label", "who", input="who\n0004\n0001\n", code=1)
+    assert "the id '0001' is not enrolled" in done.stderr
+    assert run("remove", path, "--from", "-", "--label", "who", input="who\n0004\n").stdout.startswith(
+        "Removed: 1 identity with"
+    )
+    with Gallery.open(path) as gallery:
+        assert gallery.ids() == [f"{k:04d}" for k in range(5, 21)]
+    assert "has no column 'whose'" in run("remove", path, "--from", leaving, "--label", "whose", code=1).stderr
+    assert "--from TABLE and --label COL go together" in run("remove", path, "--from", leaving, code=2).stderr
+    assert "give the identities to remove, or --from TABLE" in run("remove", path, code=2).stderr
+
+
 def test_another_model_takes_over(folder, gallery, tmp_path):
     done = run("gallery", "re-enroll", gallery, folder / "other.simtree")
     assert "for 40 samples. Calibrate it again before you use --max-fpir." in done.stdout

@@ -13,7 +13,7 @@ import typer
 
 from simtree._utils.validation import count
 from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, show_json, waiting_for
-from simtree.cli._galleries import GalleryAddress, ids_of, opened_gallery, read_for_enrolment, times_of
+from simtree.cli._galleries import GalleryAddress, ids_of, opened_gallery, read_for_enrolment, stream_rows, times_of
 from simtree.cli._models import load_model
 from simtree.cli._protocol import FUSION_NAMES, FusionName
 from simtree.cli._tables import check_there
@@ -187,7 +187,16 @@ def _sentence(result: dict[str, Any]) -> str:
 
 def remove(
     gallery: GalleryAddress,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Identities to remove.", show_default=False)],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Identities to remove.", show_default=False)
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="TABLE", help="Table with identities to remove; - for CSV from standard input."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="COL", help="With --from: column with the identities.")
+    ] = None,
     compact: Annotated[
         bool, typer.Option("--compact", help="Also write the file anew, so that nothing of them is left in it.")
     ] = False,
@@ -198,15 +207,20 @@ def remove(
     Their bytes leave the file with --compact, or later with `simtree gallery compact`.
     """
     interrupted = "Interrupted. Nothing was removed, or everything and not yet erased."
+    if (source is None) != (label is None):
+        raise typer.BadParameter("--from TABLE and --label COL go together; give both, or neither.")
+    if not ids and source is None:
+        raise typer.BadParameter("give the identities to remove, or --from TABLE and --label COL.")
     with friendly_errors(interrupted), opened_gallery(gallery) as opened:
-        n_samples = opened.remove(ids)
+        names = list(dict.fromkeys([*(ids or []), *_listed(source, label)]))
+        n_samples = opened.remove(names)
         if compact:
             with waiting_for("erasing"):
                 opened.compact()
         n_left, not_erased = len(opened), opened.to_dict()["n_samples_not_erased"]
     result = {
         "gallery": shown(gallery),
-        "n_removed": len(set(ids)),
+        "n_removed": len(names),
         "n_samples": n_samples,
         "erased": not not_erased,
         "n_identities_in_gallery": n_left,
@@ -217,6 +231,13 @@ def remove(
     name = result["gallery"]
     erased = "Their bytes are erased." if result["erased"] else f"Not yet erased: run simtree gallery compact {name}"
     show(
-        f"Removed: {count(len(set(ids)), 'identity', 'identities')} with {count(n_samples, 'sample')}. {name} holds "
+        f"Removed: {count(len(names), 'identity', 'identities')} with {count(n_samples, 'sample')}. {name} holds "
         f"{count(n_left, 'identity', 'identities')}. {erased}"
     )
+
+
+def _listed(source: Path | None, label: str | None) -> Iterator[str]:
+    """Yield the identities in a column of a table."""
+    if source is not None and label is not None:
+        for part in stream_rows(source, as_text=True):
+            yield from ids_of(part, label)
