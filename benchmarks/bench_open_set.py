@@ -1,6 +1,6 @@
 """Check the promise about strangers in galleries: docs/results/open_set.json, and a table of docs/gallery.md.
 
-    python benchmarks/bench_open_set.py [--repeats 300]    faces and a simulation, minutes; fails if a promise is broken
+    python benchmarks/bench_open_set.py [--repeats 300]    faces and a simulation, minutes; lists broken promises
     python benchmarks/bench_open_set.py --page             writes only the table, from the JSON file
 
 A population of people is fixed: test people of LFW, whose descriptors are compared by their whitened cosine (the whitening is
@@ -33,6 +33,8 @@ BEGIN, END = "<!-- begin: written by benchmarks/bench_open_set.py -->", "<!-- en
 CONFIDENCE, SEED = 0.95, 0
 # Strangers to calibrate with, as a multiple of the fewest that a rate can be promised with.
 MULTIPLES = (1, 3)
+# What a promise about a gallery that has grown rests on.
+ASSUMES = "rests on the assumption that those who were enrolled later are like those before"
 
 
 @dataclass(frozen=True)
@@ -141,22 +143,24 @@ def allowed(repeats: int) -> float:
 
 
 def pooled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of all sizes together, without galleries that have grown: their promise has an assumption."""
+    """Return the rows of all sizes together; galleries that have grown are apart, because their promise has an assumption."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        if not row["grown"]:
-            whole = sums.setdefault(
-                (row["population"], row["target"], row["n_strangers"]), {**row, "n_enrolled": 0, "repeats": 0, "exceeded": 0}
-            )
-            whole["repeats"] += row["repeats"]
-            whole["exceeded"] += row["exceeded"]
+        kind = (row["population"], row["target"], row["n_strangers"], row["grown"])
+        whole = sums.setdefault(kind, {**row, "n_enrolled": 0, "repeats": 0, "exceeded": 0})
+        whole["repeats"] += row["repeats"]
+        whole["exceeded"] += row["exceeded"]
     return list(sums.values())
 
 
+def above(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that exceed their rate more often than 5 % and two standard errors."""
+    return [row for row in rows if row["exceeded"] > allowed(row["repeats"])]
+
+
 def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """Return what breaks the promise, one row or all sizes together: 5 % and two standard errors."""
-    calibrated = [row for row in rows if not row["grown"]]
-    return [line(row) for row in [*calibrated, *pooled(rows)] if row["exceeded"] > allowed(row["repeats"])]
+    """Return what breaks the promise, one row or all sizes together; those of grown galleries with what theirs rests on."""
+    return [line(row) + (f" {ASSUMES}" if row["grown"] else "") for row in above([*rows, *pooled(rows)])]
 
 
 def line(row: dict[str, Any]) -> str:
@@ -169,17 +173,28 @@ def line(row: dict[str, Any]) -> str:
     return "| " + " | ".join(map(str, names)) + " |"
 
 
+def _counted(rows: list[dict[str, Any]], what: str) -> str:
+    """Return how many of some rows are above the limit."""
+    number = len(above(rows))
+    return f"{number} of the {len(rows)} rows {what} {'is' if number == 1 else 'are'}"
+
+
+def _named(row: dict[str, Any]) -> str:
+    return f"{row['population']} with {row['n_enrolled']:,} at {row['target']:g}: {row['exceeded']} of {row['repeats']}"
+
+
 def table(stored: dict[str, Any]) -> str:
     """Return the table of the page."""
     head = "| population | enrolled | gallery | max_fpir | strangers | mean FPIR | exceeded |\n|---|---|---|---|---|---|---|"
-    rows, limit = [row for row in stored["rows"] if not row["grown"]], allowed(stored["repeats"])
-    above = sum(row["exceeded"] > limit for row in rows)
-    whole = max(row["exceeded"] / row["repeats"] for row in pooled(rows))
-    verb = "is" if above == 1 else "are"
+    kinds = [[row for row in stored["rows"] if row["grown"] == grown] for grown in (False, True)]
+    limit = f"above 5 % and two standard errors ({allowed(stored['repeats']):.1f} of {stored['repeats']})"
+    whole = [f"{max(row['exceeded'] / row['repeats'] for row in pooled(kind)):.1%}" for kind in kinds]
+    calibrated, grown = (_counted(kind, how) for kind, how in zip(kinds, ("as calibrated", "grown from half"), strict=True))
+    named = "; ".join(map(_named, above(kinds[1])))
     note = (
-        f"With the fewest strangers that a rate takes, 5 % of all draws exceed it. {above} of the {len(rows)} rows as "
-        f"calibrated {verb} above 5 % and two standard errors ({limit:.1f} of {stored['repeats']}); all sizes together, at "
-        f"most {whole:.1%} exceed a rate."
+        f"With the fewest strangers that a rate takes, 5 % of all draws exceed it. {calibrated} {limit}; all sizes together, "
+        f"at most {whole[0]} exceed a rate. The promise of a gallery that has grown {ASSUMES}: {grown} above"
+        f"{f' ({named})' if named else ''}; all sizes together, at most {whole[1]}."
     )
     return "\n".join([head, *map(line, stored["rows"]), "", note])
 
@@ -191,7 +206,7 @@ def write_page(stored: dict[str, Any], page: Path = PAGE) -> None:
 
 
 def main() -> None:
-    """Run the studies, write the results and the table, and fail if a promise is broken."""
+    """Run the studies, write the results and the table, and fail if a promise that has no assumption is broken."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=300)
     parser.add_argument("--page", action="store_true", help="write only the table, from the JSON file")
@@ -204,8 +219,11 @@ def main() -> None:
         write_atomically(RESULTS, json.dumps(stored, indent=1) + "\n")
     stored = json.loads(RESULTS.read_text())
     write_page(stored)
-    if found := broken(stored["rows"]):
-        sys.exit("Broken promises:\n" + "\n".join(found))
+    found = broken(stored["rows"])
+    if found:
+        print("Broken promises:\n" + "\n".join(found))
+    if any(not said.endswith(ASSUMES) for said in found):
+        sys.exit("A promise without an assumption is broken.")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class Strangers:
         max_fpir: float,
         confidence: float,
         size: Size,
-        times: SearchTimes,
+        times: SearchTimes | None = None,
     ) -> Self:
         """Return the results of searches.
 
@@ -137,8 +137,8 @@ class Strangers:
             The rate that is asked for, and the confidence level.
         size : Size
             Size of the gallery that was searched.
-        times : SearchTimes
-            When it was searched.
+        times : SearchTimes, optional
+            When it was searched; unknown, if None.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Strangers:
         share = 1.0 / (n_people * np.bincount(people)[people])
         scores, weights = found.ravel(), np.repeat(share, found.shape[1])
         order = np.argsort(-scores, kind="stable")[: np.count_nonzero(np.isfinite(scores))]
-        return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size, times)
+        return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size, times or SearchTimes())
 
     def growth(self, size: Size) -> float:
         """Return how many times more may raise an alarm than when the gallery was searched: identities or samples."""
@@ -203,7 +203,7 @@ class Strangers:
     def promise(self, max_fpir: float, size: Size) -> str:
         """Return what holds for the threshold, in words."""
         growth = self.growth(size)
-        grown = f", if identities enrolled since are like those before (x {growth:.3g})" if growth > 1.0 else ""
+        grown = f", assuming that what was enrolled since is like what was before (x {growth:.3g})" if growth > 1.0 else ""
         return (
             f"FPIR <= {max_fpir:g} with {100 * self.confidence:g} % confidence for strangers like the {len(self.maxima):,} "
             f"searched{grown}"
