@@ -74,6 +74,39 @@ def test_growth_counts_identities_or_samples_that_were_added():
     assert searched.growth(Size(10, 10, 100, 100)) == 1.0
 
 
+@pytest.mark.parametrize(("fusion", "counted"), [("max", 1.25), ("mean", 2.0), ("top_mean", 2.0), ("likelihood_ratio", 2.0)])
+def test_a_changed_template_counts_as_a_new_one(fusion, counted, tmp_path):
+    """One more sample for each of four: a quarter more samples, but all templates are others."""
+    (X, y), later = people(30, n=40, n_samples=4), people(32, n=40, n_samples=1)[0]
+    with Gallery.create(tmp_path / "g", fitted("gaussian"), fusion=fusion) as gallery:
+        gallery.enroll(y, X)
+        gallery.calibrate(*others(120))
+        gallery.enroll(range(40), later)
+        assert gallery.to_dict()["calibration"]["growth"] == counted
+        gallery.enroll(range(20), later[:20])
+        assert gallery.to_dict()["calibration"]["growth"] == counted + 0.125 * (fusion == "max")  # no more than all of them
+        gallery.enroll(["new"] * 4, X[:4])
+        assert gallery.to_dict()["calibration"]["growth"] == counted + (0.15 if fusion == "max" else 0.025)
+        gallery.calibrate(*others(120))
+        assert gallery.to_dict()["calibration"]["growth"] == 1.0
+
+
+def test_the_promise_holds_when_samples_are_replaced(tmp_path):
+    """All templates of a gallery with fusion "mean" change, as the oldest samples are dropped, in some draws of everybody."""
+    exceeded, unknown, n_draws = 0, people(99, n=600, n_samples=1)[0], 6
+    for seed in range(n_draws):
+        X, y = people([7, seed], n=30, n_samples=3)
+        first = np.arange(90) % 3 < 2
+        with Gallery.create(tmp_path / str(seed), fitted("gaussian"), fusion="mean", max_samples=2) as gallery:
+            gallery.enroll(y[first], X[first])
+            gallery.calibrate(*others(120, seed=[8, seed]))
+            assert gallery.enroll(y[~first], X[~first]).n_dropped == 30
+            found = gallery.identify(unknown, k=1, max_fpir=0.05)
+            assert "(x 2)" in found.promise
+            exceeded += len(found) / len(unknown) > 0.05
+    assert exceeded <= n_draws * 0.05 + 2 * np.sqrt(n_draws * 0.05 * 0.95)
+
+
 @pytest.mark.parametrize("fusion", ["max", "mean"])
 def test_an_open_search_returns_the_candidates_above_the_threshold(fusion, path):
     with enrolled(path, fusion=fusion) as gallery:

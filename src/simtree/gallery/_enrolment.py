@@ -132,6 +132,8 @@ def enroll(connection: Connection, state: State, samples: Samples, duplicates: t
     identities.put_metadata(connection, {numbers[name]: values for name, values in samples.metadata.items()})
     owners = np.fromiter(map(numbers.__getitem__, samples.ids), dtype=np.int64, count=len(samples.ids))
     first = increase(connection, "n_samples_added", len(owners))
+    if known and state.settings.fusion != "max":
+        increase(connection, "n_templates_changed", len(known))
     rows = Rows(
         owners,
         first + np.arange(len(owners)),

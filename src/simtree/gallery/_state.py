@@ -185,7 +185,8 @@ def read_state(connection: Connection, known: State | None) -> State:
 
 def read_size(connection: Connection) -> Size:
     """Return how large a gallery is."""
-    counters = (int(get_setting(connection, name) or 0) for name in ("n_identities_added", "n_samples_added"))
+    names = ("n_identities_added", "n_samples_added", "n_templates_changed")
+    counters = (int(get_setting(connection, name) or 0) for name in names)
     return Size(identities.count_identities(connection), count_rows(connection), *counters)
 
 

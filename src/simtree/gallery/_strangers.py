@@ -8,6 +8,8 @@ a probability of at most P(Binomial(n, share) <= j).
 **When the gallery grows**, the allowed rate shrinks in proportion. The rate of alarms of a random part of a gallery is a
 concave function of its size, because an alarm that two identities raise together counts once. So it grows at most in
 proportion, if those who are enrolled later are like those before; that is the assumption. Whoever was removed still counts.
+With fusion "max" a new sample raises alarms of its own, beside those of the samples before, so samples are counted as well.
+With all other fusions it makes another template of the identity, which counts as a new one; the old one does not count less.
 
 **When time passes**, a learned fusion may raise the scores with all identities, because their samples have become older. It
 raises none by more than `LearnedFusion.max_rise`: the threshold is raised by as much, so that who is above it would have been
@@ -47,12 +49,15 @@ class Size:
         Numbers of identities and samples in the gallery.
     n_identities_added, n_samples_added : int
         Numbers of all that were ever added.
+    n_templates_changed : int
+        How often more samples of an identity were enrolled; not counted with fusion "max".
     """
 
     n_identities: int
     n_samples: int
     n_identities_added: int
     n_samples_added: int
+    n_templates_changed: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,9 +159,11 @@ class Strangers:
         return cls(np.sort(maxima)[::-1], scores[order], weights[order], max_fpir, confidence, size, times or SearchTimes())
 
     def growth(self, size: Size) -> float:
-        """Return how many times more may raise an alarm than when the gallery was searched: identities or samples."""
+        """Return how many times more may raise an alarm than when the gallery was searched: templates or samples."""
         then = self.size
-        of_identities = (size.n_identities_added - then.n_identities_added) / then.n_identities
+        # However often they were changed, no more templates can be others than there were.
+        n_changed = min(size.n_templates_changed - then.n_templates_changed, then.n_identities)
+        of_identities = (size.n_identities_added - then.n_identities_added + n_changed) / then.n_identities
         of_samples = (size.n_samples_added - then.n_samples_added) / then.n_samples
         return 1.0 + max(of_identities, of_samples)
 
