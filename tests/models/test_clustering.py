@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -66,6 +67,31 @@ def test_easy_people_are_found():
     assert found.b_cubed.f1 > 0.95
     assert found.pairwise.f1 > 0.95
     assert found.max_fpr is None
+
+
+@pytest.mark.parametrize("n_pairs", [1, 7, 30, 1 << 18])
+def test_all_pairs_of_a_component_are_scored_block_by_block(n_pairs, monkeypatch):
+    monkeypatch.setattr(clustering, "LINKED_PAIRS", n_pairs)
+    model = fitted("gaussian")
+    for n in (2, 3, 12):
+        prepared = model._prepare(samples()[0][:n])
+        expected = model._scorer(prepared)(*(side.astype(np.int32) for side in np.triu_indices(n, 1)))
+        np.testing.assert_array_equal(clustering._scores_of_all_pairs(model, prepared), expected)
+
+
+def test_memory_of_average_linkage(monkeypatch):
+    n = 600
+    monkeypatch.setattr(clustering, "LINKED_PAIRS", 1 << 13)
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    model = simtree.DistanceSimilarity(metric="euclidean").fit(X, np.arange(n) // 2)
+    simtree.cluster(model, X[:9], threshold=-100.0)  # compiles
+    tracemalloc.start()
+    found = clustering._by_average_linkage(model, X, -100.0, np.zeros(n, dtype=np.int64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not found.any()
+    assert peak < 2 * 8 * n * n / 2 + 64 * clustering.LINKED_PAIRS  # all scores twice, and a block of pairs
+    assert 2 * 8 * clustering.MAX_COMPONENT**2 / 2 < 0.5e9
 
 
 def test_a_threshold_for_enrolled_identities_is_not_one_for_pairs():

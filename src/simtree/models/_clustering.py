@@ -1,9 +1,10 @@
 """Groups without labels: clusters of samples from the pairs that a similarity matches.
 
 Pairs above a threshold are found by the exact search of `Similarity.top_k`, block by block; they form a sparse graph, and no
-matrix of all pairs is made. Clusters are the connected components of the graph or, within each component, those of average
-linkage. Two clusters whose mean score reaches the threshold have at least one pair that does, so average linkage of all
-samples, cut at the threshold, never joins two components: it is computed component by component without changing the result.
+matrix of all pairs of samples is made. Clusters are the connected components of the graph or, within each component, those of
+average linkage, for which all pairs of the component are scored. Two clusters whose mean score reaches the threshold have at
+least one pair that does, so average linkage of all samples, cut at the threshold, never joins two components: it is computed
+component by component without changing the result.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
 METHODS = ("average", "components")
 # Rows that are searched for at a time, and matches per row that are searched for first; more only where these do not suffice.
 BLOCK_ROWS, FIRST_MATCHES = 1024, 16
-# More matches than this need gigabytes, and a component with more rows needs gigabytes for average linkage.
-MAX_MATCHES, MAX_COMPONENT = 1 << 26, 10_000
+# More matches than this need gigabytes. Average linkage holds the scores of all pairs of a component twice: 0.45 GB for this
+# many rows.
+MAX_MATCHES, MAX_COMPONENT = 1 << 26, 7500
+# Pairs of a component that are scored at a time.
+LINKED_PAIRS = 1 << 18
 
 Rows = NDArray[np.int64]
 
@@ -265,14 +269,30 @@ def _by_average_linkage(model: Similarity, prepared: NDArray[Any], threshold: fl
         if len(members) < 3:
             labels[members], own = n_clusters, 1
         else:
-            first, second = (side.astype(np.int32) for side in np.triu_indices(len(members), 1))
-            rows = np.ascontiguousarray(prepared[members])
-            scores = model._scorer(rows)(first, second)
+            scores = _scores_of_all_pairs(model, np.ascontiguousarray(prepared[members]))
             highest = max(float(scores.max()), threshold)
-            found = fcluster(linkage(highest - scores, "average"), highest - threshold, "distance")
+            distances = np.subtract(highest, scores, out=scores)
+            found = fcluster(linkage(distances, "average"), highest - threshold, "distance")
             labels[members], own = n_clusters + found - 1, int(found.max())
         n_clusters += own
     return labels
+
+
+def _scores_of_all_pairs(model: Similarity, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the scores of all pairs (i, j), i < j, in the order of scipy; beside them, memory is that of a block of pairs."""
+    n, score = len(rows), model._scorer(rows)
+    ends = np.cumsum(np.arange(n - 1, -1, -1))  # of the pairs of each row with later ones
+    scores = np.empty(int(ends[-1]))
+    start = 0
+    while start < n - 1:
+        done = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + LINKED_PAIRS, side="right")))
+        some = np.arange(start, min(stop, n - 1))
+        first = np.repeat(some, n - 1 - some)
+        second = np.arange(len(first)) - np.repeat(ends[some] - (n - 1 - some) - done, n - 1 - some) + first + 1
+        scores[done : done + len(first)] = score(first.astype(np.int32), second.astype(np.int32))
+        start = stop
+    return scores
 
 
 def _by_first_sample(labels: Rows) -> Rows:
