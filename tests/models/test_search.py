@@ -141,6 +141,15 @@ def test_parts_cover_all_pairs_once_for_any_number_of_threads(people, forest):
         assert (covered == 1).all()
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_threads_get_equal_numbers_of_parts(forest, n_threads):
+    """602 queries are three parts of at most 256: two threads would take as long as for four."""
+    queries, rows = np.zeros((602, 8)), np.zeros((50, 8))
+    best = TopK(len(queries), 3, -np.inf)
+    parts = retrieval.plan_search(queries, rows, 0, forest._score_pairs, None, best, n_threads)[1]
+    assert len(parts) == {1: 3, 2: 4, 3: 3}[n_threads]
+
+
 def test_memory_beyond_the_gallery_is_bounded(forest):
     """Sizes of parts, not of the process: codes of a part and pending rows."""
     shortcut = BoundedSearch(*forest._leaf_values(), np.zeros((1, 8)), np.ones((10, 8)))

@@ -154,10 +154,12 @@ def plan_search(
 
     n_queries, n_rows = search.sizes(len(queries))
     n_first, n_first_rows = search.pilot(len(queries), len(gallery), n_threads)
-    n_batches = max(-(-(len(queries) - n_first) // n_queries), min(n_threads, len(queries) - n_first))
+    n_left = len(queries) - n_first
+    # A multiple of the threads if possible, so that none waits for the last part of another.
+    n_batches = min(n_threads * -(-max(1, -(-n_left // n_queries)) // n_threads), n_left)
     n_parts = max(-(-(len(gallery) - n_first_rows) // n_rows), min(-(-n_threads // max(1, n_batches)), len(gallery)))
     singles = [slice(query, query + 1) for query in range(n_first)]
-    batches = singles + _chunks(len(queries) - n_first, n_batches, n_first)
+    batches = singles + _chunks(n_left, n_batches, n_first)
     first_rows = [slice(0, n_first_rows)] if n_first_rows else []
     parts = first_rows + _chunks(len(gallery) - n_first_rows, n_parts, n_first_rows)
     # All queries search one part before the next: scores found there raise the bar for the other parts.
