@@ -86,6 +86,18 @@ def test_the_model_scores_files_of_both_kinds(folder):
     assert [float(line.split(",")[2]) for line in of_csv.splitlines()[1:]] == expected.tolist()
 
 
+def test_an_explanation_says_words_and_what_is_missing(folder):
+    said = run("explain", folder / "m.simtree", folder / "people.csv", "0", "9").stdout
+    assert "colour missing in one of the two" in said
+    assert "red" in said or "blue" in said or "green" in said
+    assert "height missing in both" in said
+    told = json.loads(run("explain", folder / "m.simtree", folder / "people.csv", "0", "9", "--json").stdout)
+    values = {feature["name"]: (feature["first"], feature["second"]) for feature in told["features"]}
+    assert values["height"] == (None, None)
+    assert values["colour"] == (None, people()["colour"][9])
+    assert told["base"] + sum(feature["contribution"] for feature in told["features"]) == pytest.approx(told["score"])
+
+
 def test_columns_that_vanished_or_turned_to_words_get_one_sentence(folder):
     people().drop(columns="colour").to_csv(folder / "less.csv", index=False)
     done = run("score", folder / "m.simtree", folder / "pairs.csv", folder / "less.csv", code=1)

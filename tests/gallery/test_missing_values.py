@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import simtree
@@ -38,3 +39,26 @@ def test_evaluation_takes_missing_values(holed):
     X, y, tree = holed
     result = simtree.evaluate(tree, X, y)
     assert result.auc.value == pytest.approx(tree.score(X, y))
+
+
+def test_an_explanation_reads_words_once(tmp_path):
+    """The category is the first column of the table, but the last one of what it is read into."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(8), 6)
+    colours = np.array(["red", "green", "blue"], dtype=object)[y % 3]
+    table = pd.DataFrame({"colour": colours, "height": rng.normal(y, 1.0), "born": rng.integers(0, 4, len(y))})
+    table.loc[::7, "colour"] = None
+    tree = simtree.SimilarityTree(max_depth=4, categorical_features=["born"], n_pairs=500, random_state=0).fit(table, y)
+    with simtree.Gallery.create(tmp_path / "g.gallery", tree) as gallery:
+        gallery.enroll([f"person {k}" for k in y], table)
+        for row in (0, 1, 20):
+            found = gallery.explain("person 0", table.iloc[row].tolist())
+            assert found.score == gallery.verify(["person 0"], table.iloc[[row]]).score[0]
+            assert found.base + found.contributions.sum() == pytest.approx(found.score)
+            values = dict(zip(found.feature_names, found.x, strict=True))
+            assert values["height"] == pytest.approx(table["height"][row])
+            if row:
+                assert values["colour"] == table["colour"][row]
+            else:
+                assert np.isnan(values["colour"])
+                assert "colour missing in one of the two" in str(found)

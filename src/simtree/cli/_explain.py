@@ -31,6 +31,8 @@ from simtree.models._gaussian import GaussianSimilarity
 from simtree.models._posterior import PosteriorSimilarity
 from simtree.models._stack import StackedSimilarity
 from simtree.models._voting import VotingSimilarity
+from simtree.pairs._inputs import check_samples
+from simtree.trees._explanation import value_text
 
 # Features that are shown by default.
 MIN_SHOWN, MAX_SHOWN = 10, 30
@@ -75,11 +77,14 @@ def explain(
             what = _unexplained(getattr(learned, "best_estimator_", learned))
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
         found = read_samples(data, [] if key is None else [key])
-        samples = np.asarray(samples_of(learned, found, [] if key is None else [key]))  # objects, if there are words
-        x, x2 = (samples[found.row(text, key)] for text in (first, second))
-        explanation = learned.explain_pair(x, x2)
-        if list(explanation.feature_names) == list(getattr(learned, "feature_names_in_", [])):
+        samples = check_samples(learned, samples_of(learned, found, [] if key is None else [key]))
+        pair = samples[[found.row(text, key) for text in (first, second)]]
+        explanation = learned._explain_rows(pair)
+        columns = getattr(learned, "columns_", None)
+        names = getattr(learned, "feature_names_in_", []) if columns is None else columns.names
+        if list(explanation.feature_names) == list(names):
             # A representation may have changed the values, but the user knows those of the table.
+            x, x2 = pair if columns is None else map(columns.words, pair)
             explanation = replace(explanation, x=x, x2=x2)
         accepted = bool(explanation.score >= learned.threshold_)
         order = explanation.order()
@@ -96,8 +101,9 @@ def explain(
         "features": [
             {
                 "name": explanation.feature_names[j],
-                "first": float(explanation.x[j]),
-                "second": float(explanation.x2[j]),
+                "label": explanation.label(j),
+                "first": _plain(explanation.x[j]),
+                "second": _plain(explanation.x2[j]),
                 "contribution": float(explanation.contributions[j]),
             }
             for j in order
@@ -106,6 +112,13 @@ def explain(
     show_json(result) if as_json else show(_lines(result, shown))
     if plot is not None:
         say(f"Drawn: {plot}")
+
+
+def _plain(value: Any) -> str | float | None:
+    """Return a value of a sample as JSON has it: a word, a number, or null if it is missing."""
+    if isinstance(value, str):
+        return value
+    return None if np.isnan(value) else float(value)
 
 
 def _unexplained(model: Any) -> str:
@@ -143,7 +156,8 @@ def _lines(result: dict[str, Any], n_shown: int) -> Any:
     rows = table(title, "feature", f">{result['first']}", f">{result['second']}", ">contribution")
     rows.add_row("baseline: average pair", "", "", f"{result['base']:+.3f}")
     for feature in result["features"][:n_shown]:
-        rows.add_row(feature["name"], f"{feature['first']:.4g}", f"{feature['second']:.4g}", f"{feature['contribution']:+.3f}")
+        values = [value_text(feature[side]) for side in ("first", "second")]
+        rows.add_row(feature["label"], *values, f"{feature['contribution']:+.3f}")
     rest = [feature["contribution"] for feature in result["features"][n_shown:]]
     # Apart, so that many small contributions do not hide behind their sum.
     for what, part in (

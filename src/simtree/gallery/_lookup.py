@@ -138,7 +138,8 @@ class LookupMixin:
                 )
             if not state.form.has_vectors:
                 raise ValueError("the gallery was made with keep_vectors=False and has no samples to explain a score with.")
-            sample = check_rows_of(model, state.form, np.asarray(x)[None])
+            cells = np.asarray(x, dtype=None if getattr(model, "columns_", None) is None else object)  # numbers and words
+            sample = check_rows_of(model, state.form, cells[None])
             own = np.flatnonzero(snapshot.owners == subject.number)
             pairs = SamplePairs(
                 model._prepare(sample), snapshot.buffer, np.zeros(len(own), dtype=np.int32), own.astype(np.int32)
@@ -147,6 +148,6 @@ class LookupMixin:
             rows = read_rows(connection, state.form, int(snapshot.blocks[best]), with_vectors=True)
         (place,) = np.flatnonzero(rows.samples == snapshot.samples[best])
         enrolled = (rows.prepared if rows.vectors is None else rows.vectors)[place]
-        explanation: Explanation = model.explain_pair(sample[0], enrolled)
+        explanation: Explanation = model._explain_rows(np.vstack([sample[0], enrolled]))
         self._session.audit_search(state, "explain", names, 1)
         return explanation

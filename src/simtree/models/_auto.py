@@ -31,7 +31,7 @@ from simtree.models._stack import StackedSimilarity
 from simtree.models._table_members import Contents, for_table
 from simtree.models._timing import Budget
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._inputs import check_samples, check_training
+from simtree.pairs._inputs import check_training, check_two
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import SampleStore
@@ -480,18 +480,17 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
-        if self.columns_ is None:
-            x, x2 = self._represent(np.array([x, x2], dtype=np.float64))
-            explanation: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
-            return explanation
-        samples = check_samples(self, np.array([x, x2], dtype=object))
-        if self.representation_ is None:
+        return self._explain_rows(check_two(self, x, x2), **options)
+
+    def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
+        """Explain the score of two rows that are checked, and read from a table, already."""
+        if self.columns_ is not None and self.representation_ is None:
             options = {"feature_names": self.columns_.names, **options}
-        x, x2 = self._represent(samples)
-        found: Explanation = self.best_estimator_.explain_pair(x, x2, **options)
-        words = [self.columns_.words(row)[-self._n_codes() :] for row in samples] if self._n_codes() else []
-        if not words:
+        best: Any = self.best_estimator_
+        found: Explanation = best._explain_rows(best._read(self._represent(samples)), **options)
+        if self.columns_ is None or not self._n_codes():
             return found
+        words = [self.columns_.words(row)[-self._n_codes() :] for row in samples]
         x, x2 = (np.append(row[: -self._n_codes()], own) for row, own in zip((found.x, found.x2), words, strict=True))
         return replace(found, x=x, x2=x2)
 

@@ -60,10 +60,14 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return whether samples may lack values (NaN)."""
         return False
 
-    def _read_and_prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return samples that another model has checked, prepared; columns of categories are read first."""
+    def _read(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return samples that another model has checked as `check_samples` would return them: columns of categories are read."""
         columns = getattr(self, "columns_", None)
-        return self._prepare(samples if columns is None else columns.read(samples))
+        return samples if columns is None else columns.read(samples)
+
+    def _read_and_prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return samples that another model has checked, read and prepared."""
+        return self._prepare(self._read(samples))
 
     def _test_cost(self) -> float:
         """Return the time that `_score_pairs` takes for one test of one pair, relative to that of a forest."""

@@ -25,7 +25,7 @@ from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
 from simtree.pairs._coordinates import SamplePairs, occurring
-from simtree.pairs._inputs import check_pairs, check_training
+from simtree.pairs._inputs import check_training, check_two
 from simtree.pairs._sources import PairSource
 from simtree.trees._explanation import Explanation
 
@@ -291,10 +291,15 @@ class CohortNormalization(Similarity):
             Contribution of each feature; the score of an average pair is relative to the cohort scores of this pair.
         """
         check_is_fitted(self)
-        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=np.float64), None)
+        return self._explain_rows(check_two(self, x, x2), **options)
+
+    def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
+        """Explain the score of two rows that are checked already."""
         prepared = self._prepare(samples)
-        explanation: Explanation = self.estimator_.explain_pair(x, x2, **options)
-        statistics = prepared[[first[0], second[0]], -2:]
+        base_model: Any = self.estimator_
+        explanation: Explanation = base_model._explain_rows(base_model._read(samples), **options)
+        first, second = np.array([[0], [1]], dtype=np.int32)
+        statistics = prepared[:, -2:]
         base = float(np.mean([_relative(np.array([explanation.base]), row[None])[0] for row in statistics]))
         score = float(self._score_pairs(SamplePairs(prepared, prepared, first, second))[0])
         contributions = explanation.contributions * float(np.mean(1.0 / statistics[:, 1]))

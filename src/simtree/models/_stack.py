@@ -22,7 +22,7 @@ from simtree.models._ensemble import MAX_ESTIMATORS, Ensemble
 from simtree.models._fusion import MAX_RATIO, Fusion, MonotoneMap
 from simtree.models._selection import HeldOut, fold_units, make_folds, measurable_rate
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._inputs import check_training
+from simtree.pairs._inputs import check_training, check_two
 from simtree.pairs._labels import encode_groups
 from simtree.trees._explanation import Explanation
 
@@ -231,7 +231,12 @@ class StackedSimilarity(Ensemble):
             Contribution of each feature.
         """
         check_is_fitted(self)
-        of_members = [member.explain_pair(x, x2, **options) for member in self.estimators_]
+        return self._explain_rows(check_two(self, x, x2), **options)
+
+    def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
+        """Explain the score of two rows that are checked already."""
+        members: list[Any] = self.estimators_
+        of_members = [member._explain_rows(member._read(samples), **options) for member in members]
         first: Explanation = of_members[0]
         if any(other.feature_names != first.feature_names for other in of_members):
             names = ", ".join(repr(name) for name, _ in self.estimators)

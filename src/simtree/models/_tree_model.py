@@ -20,7 +20,7 @@ from simtree.models._represented import RepresentedMixin
 from simtree.pairs._categories import N_FOLD_COLUMNS, Categories
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
 from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
-from simtree.pairs._inputs import check_pairs
+from simtree.pairs._inputs import check_pairs, check_two
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._limits import check_training_values, max_value
 from simtree.pairs._sampling import check_drawing
@@ -171,14 +171,17 @@ class TreeModel(RepresentedMixin, Similarity):
             Contribution of each feature; with a representation, of each of its output features.
         """
         check_is_fitted(self)
-        columns = getattr(self, "columns_", None)
-        dtype = np.float64 if columns is None else object
-        samples, first, second = check_pairs(self, np.array([[x, x2]], dtype=dtype), None)
+        return self._explain_rows(check_two(self, x, x2), feature_names=feature_names)
+
+    def _explain_rows(self, samples: NDArray[Any], *, feature_names: Sequence[str] | None = None) -> Explanation:
+        """Explain the score of two rows that are checked, and read from a table, already."""
         prepared = self._prepare(samples)
         leaf_values = self._leaf_values()
         if leaf_values is None:
             raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
+        first, second = np.array([[0], [1]], dtype=np.int32)
         found = explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
+        columns = getattr(self, "columns_", None)
         if columns is None or not self._n_codes():
             return found
         words = [columns.words(row)[-self._n_codes() :] for row in samples]

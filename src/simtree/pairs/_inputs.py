@@ -117,6 +117,12 @@ def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPai
     )
 
 
+def check_two(estimator: Any, x: ArrayLike, x2: ArrayLike) -> NDArray[Any]:
+    """Return two samples, which may be lists of numbers and words, as two checked rows."""
+    dtype = np.float64 if getattr(estimator, "columns_", None) is None else object
+    return check_pairs(estimator, np.array([[x, x2]], dtype=dtype), None)[0]
+
+
 def check_training(
     estimator: Any,
     X: ArrayLike,

@@ -220,7 +220,7 @@ class TableColumns:
         return replace(self, columns=tuple(found))
 
     def words(self, row: Floats) -> NDArray[Any]:
-        """Return a row of a matrix with words in place of codes, as far as they are known.
+        """Return a row of a matrix with words in place of codes, as far as they are known; NaN where a category is missing.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class TableColumns:
         found = row.astype(object)
         for place, column in zip(self.categories, self._of(True), strict=True):
             code = int(row[place])
-            found[place] = "missing" if code < 0 else str(column.values[code]) if code < len(column.values) else "(other)"
+            found[place] = np.nan if code < 0 else str(column.values[code]) if code < len(column.values) else "(other)"
         return found
 
     def _get_state(self) -> dict[str, Any]:

@@ -111,8 +111,8 @@ def value_text(value: Any) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value is NaN; a word is not."""
-    return not isinstance(value, str) and bool(np.isnan(value))
+    """Return whether a value is NaN or None; a word is not."""
+    return value is None or (not isinstance(value, str) and bool(np.isnan(value)))
 
 
 def explain(
