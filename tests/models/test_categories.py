@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 import simtree
 from simtree import (
     AutoSimilarity,
+    DistanceSimilarity,
     GaussianSimilarity,
     Imputer,
     MarginalQuantiles,
@@ -238,6 +241,38 @@ def test_an_encoder_takes_the_categories():
     assert model.score(people(1)[0], y) > 0.6
 
 
+@pytest.mark.parametrize("model", [GaussianSimilarity(), DistanceSimilarity()])
+def test_models_of_numbers_take_tables_through_an_encoder(model, tmp_path):
+    table, y = people()
+    parts = [("words", OneHotEncoder(handle_unknown="ignore"), ["colour"]), ("rare", RarityEncoder(), ["town"])]
+    encoder = ColumnTransformer(parts, remainder="passthrough")
+    fitted = clone(model).set_params(representation=encoder).fit(table, y)
+    new = people(1)[0]
+    assert fitted.score(new, y) > 0.6
+    fitted.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(simtree.load(tmp_path / "m.simtree").pairwise_score(new[:9]), fitted.pairwise_score(new[:9]))
+    # The line that the error names helps.
+    with pytest.raises(ValueError, match="column 'colour' of text") as error:
+        clone(model).fit(table[["height", "colour"]], y)
+    named = re.search(r"representation=(ColumnTransformer\(.*\)) of scikit-learn", str(error.value)).group(1)
+    representation = eval(named, {"ColumnTransformer": ColumnTransformer, "OneHotEncoder": OneHotEncoder})
+    clone(model).set_params(representation=representation).fit(table[["height", "colour"]], y)
+
+
+def test_pairs_of_lists_with_words(fitted):
+    table, _ = people()
+    rows = table[:4].to_numpy(dtype=object).tolist()
+    expected = fitted.pair_score([[0, 1], [2, 3]], table)
+    np.testing.assert_array_equal(fitted.pair_score([[rows[0], rows[1]], [rows[2], rows[3]]]), expected)
+
+
+def test_a_model_is_fitted_on_pairs_of_lists_with_words():
+    pairs = [[[0.1, "a"], [0.2, "a"]], [[0.3, "b"], [0.5, "b"]], [[0.1, "a"], [0.9, "b"]], [[0.7, "b"], [0.6, "a"]]]
+    tree = SimilarityTree(max_depth=1, splitter="cut", categorical_features=[1]).fit(pairs, [1, 1, 0, 0])
+    assert [column.kind for column in tree.columns_.columns] == ["number", "category"]
+    assert tree.score(pairs, [1, 1, 0, 0]) == 1.0
+
+
 # Bad input -------------------------------------------------------------------------------------------
 
 
@@ -245,7 +280,7 @@ def test_models_of_numbers_refuse_words():
     table, y = people()
     with pytest.raises(ValueError, match="column 'colour' of text, such as"):
         GaussianSimilarity().fit(table, y)
-    with pytest.raises(ValueError, match="column 'colour' of text"):
+    with pytest.raises(ValueError, match=r"column 'colour' of text.*; name it in categorical_features=\['colour'\]"):
         SimilarityTree(categorical_features=None).fit(table, y)
 
 
@@ -266,7 +301,9 @@ def test_columns_that_changed_are_named(fitted):
 def test_a_model_of_numbers_names_a_column_that_turned_to_words():
     table, y = people()
     tree = SimilarityTree(max_depth=2, random_state=0).fit(table[["height"]], y)
-    with pytest.raises(ValueError, match="X has the column 'height' of text, such as 'tall'"):
+    with pytest.raises(
+        ValueError, match="'height' of text, such as 'tall', but the model was fitted on numbers there"
+    ):
         tree.pairwise_score(table[["height"]].assign(height="tall"))
 
 

@@ -32,14 +32,18 @@ def frame(**columns):
 UNUSABLE = {
     "text in pandas": (
         frame(name=["ann"] * 20),
-        "X has the column 'name' of text, such as 'ann'; convert it to numbers, or drop it.$",
+        r"X has the column 'name' of text, such as 'ann'; (name it in categorical_features=\['name'\]|convert it to numbers), "
+        "or drop it.$",
     ),
     "categories in pandas": (frame(name=pd.Categorical(["ann"] * 20)), "X has the column 'name' of text, such as 'ann'; "),
     "text in polars": (
         pl.DataFrame({"age": X[:, 0], "name": ["ann"] * 20}),
         "X has the column 'name' of text, such as 'ann'; ",
     ),
-    "text in a list": ([[1.0, "ann"]] * 20, "X has text in column 1, such as 'ann'; convert it to numbers, or drop it.$"),
+    "text in a list": (
+        [[1.0, "ann"]] * 20,
+        r"X has text in column 1, such as 'ann'; (name it in categorical_features=\[1\]|convert it to numbers), or drop it.$",
+    ),
     "text in NumPy": (np.array([["1", "ann"]] * 20), "X has text in column 1, such as 'ann'; "),
     "dates in pandas": (frame(day=pd.date_range("2020", periods=20)), "X has the column 'day' of " + DATES),
     "dates with a time zone": (frame(day=pd.date_range("2020", periods=20, tz="UTC")), "X has the column 'day' of " + DATES),
@@ -88,6 +92,8 @@ def test_unusable_samples_are_named(case):
 @pytest.mark.parametrize("case", ["text in pandas", "NaN in NumPy", "masked"])
 def test_unusable_samples_are_named_when_scoring(case):
     samples, message = UNUSABLE[case]
+    if case == "text in pandas":
+        message = "X has the column 'name' of text, such as 'ann', but the model was fitted on numbers there; convert it"
     usual = frame(name=X[:, 2]) if isinstance(samples, pd.DataFrame) else X
     tree, quantiles = SimilarityTree(max_depth=2, splitter="linear").fit(usual, Y), MarginalQuantiles().fit(usual)
     calls = (

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from simtree import SimilarityTree
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
 from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns, hashed, is_table
@@ -54,6 +55,15 @@ def test_all_data_frames_are_read_alike(name):
     assert columns.columns[1].missing == columns.columns[0].missing == pytest.approx(1 / 6)
     # What was fitted on one reads all others.
     np.testing.assert_array_equal(TableColumns.of(pandas_frame()).read(table)[:4], EXPECTED)
+
+
+@pytest.mark.parametrize("name", frames())
+def test_a_model_is_fitted_on_every_data_frame(name):
+    table = frames()[name]
+    fitted = SimilarityTree(max_depth=1, splitter="cut", random_state=0).fit(table, [0, 0, 1, 1, 2, 2])
+    expected = SimilarityTree(max_depth=1, splitter="cut", random_state=0).fit(pandas_frame(), [0, 0, 1, 1, 2, 2])
+    assert fitted.columns_ == expected.columns_
+    np.testing.assert_array_equal(fitted.pairwise_score(table), expected.pairwise_score(pandas_frame()))
 
 
 def test_numbers_are_no_table():

@@ -52,7 +52,8 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = 
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.asarray(validate_data(estimator, X, reset=reset, **options))
     except (TypeError, ValueError) as error:
-        _raise_named("X", X, error, options, stacked, nan_remedy=_imputing(estimator))
+        of_text = _about_text(estimator) if reset else ", but the model was fitted on numbers there; convert it to numbers"
+        _raise_named("X", X, error, options, stacked, nan_remedy=_imputing(estimator), of_text=of_text)
 
 
 def check_rows(name: str, rows: Any, *, stacked: bool = False, remedy: str | None = None, **options: Any) -> NDArray[Any]:
@@ -295,9 +296,23 @@ def _imputing(estimator: Any) -> str:
     """Return what to do about missing values: the line that fills them in, for an estimator with a representation."""
     if not hasattr(estimator, "representation"):
         return "fill it in"
-    own = "" if estimator.representation is None else f"make_pipeline(..., {estimator.representation!r})"
-    filled = own.replace("...", "Imputer()") or "Imputer()"
-    return f"fill it in with representation={filled} of simtree.representation"
+    return f"fill it in with {_representation_after(estimator, 'Imputer()')} of simtree.representation"
+
+
+def _about_text(estimator: Any) -> str:
+    """Return what to do about a column of text, called ``{}``, in ``fit``: the line that makes numbers or categories of it."""
+    if hasattr(estimator, "categorical_features"):
+        return "; name it in categorical_features=[{}], or drop it"
+    if not hasattr(estimator, "representation"):
+        return "; convert it to numbers, or drop it"
+    encoder = "ColumnTransformer([('words', OneHotEncoder(handle_unknown='ignore'), [{}])], remainder='passthrough')"
+    return f"; give a data frame and {_representation_after(estimator, encoder)} of scikit-learn, or drop it"
+
+
+def _representation_after(estimator: Any, first: str) -> str:
+    """Return the parameter of an estimator whose representation begins with this step."""
+    own = estimator.representation
+    return f"representation={first}" if own is None else f"representation=make_pipeline({first}, {own!r})"
 
 
 def _raise_named(
@@ -308,6 +323,7 @@ def _raise_named(
     stacked: bool,
     remedy: str | None = None,
     nan_remedy: str = "fill it in",
+    of_text: str = "; convert it to numbers, or drop it",
 ) -> NoReturn:
     """Raise an error that names the first column of text, NaN or infinity; the given one if there is none."""
     dtype, allowed = options.get("dtype"), options.get("ensure_all_finite") == "allow-nan"
@@ -325,9 +341,8 @@ def _raise_named(
         if values is None:
             text = next((str(cell) for cell in column if isinstance(cell, str | bytes)), None)
             if text is not None:
-                raise ValueError(
-                    f"{name} {has.format('text')}, such as {text!r}; convert it to numbers, or drop it."
-                ) from error
+                advice = of_text.replace("{}", which)
+                raise ValueError(f"{name} {has.format('text')}, such as {text!r}{advice}.") from error
             if any(isinstance(cell, date) for cell in column):
                 raise ValueError(f"{name} {has.format('dates')}; {_DATES}.") from error
             continue

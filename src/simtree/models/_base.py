@@ -31,6 +31,7 @@ from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_pairs, check_samples, check_training
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import SampleStore, mapped
+from simtree.pairs._table import TableColumns
 from simtree.trees._rank_tree import RankTree
 
 # Number of pairs scored by one thread at a time; also limits the memory that pairwise_score needs beyond its result.
@@ -47,6 +48,7 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
     n_jobs: int | None
     n_features_in_: int
+    columns_: TableColumns | None
 
     @abstractmethod
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
@@ -60,8 +62,12 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return whether samples may lack values (NaN)."""
         return False
 
+    def _table_categories(self) -> Any:
+        """Return which columns of a table are categories, as `TableColumns.of` takes it; None if only numbers are taken."""
+        return getattr(self, "categorical_features", None)
+
     def _read(self, samples: NDArray[Any]) -> NDArray[Any]:
-        """Return samples that another model has checked as `check_samples` would return them: columns of categories are read."""
+        """Return samples that another model has checked as `check_samples` returns them: columns of categories are read."""
         columns = getattr(self, "columns_", None)
         return samples if columns is None else columns.read(samples)
 

@@ -118,10 +118,9 @@ class PersistenceMixin:
             if len(names) != model.n_features_in_:
                 raise fields.fail("feature_names_in", f"must be {count(model.n_features_in_, 'string')}")
             model.feature_names_in_ = np.array(names, dtype=object)
-        if hasattr(model, "categorical_features"):
-            model.columns_ = TableColumns._from_state(fields.part("columns")) if fields.has("columns") else None
-            if model.columns_ is not None and len(model.columns_.columns) != model.n_features_in_:
-                raise fields.fail("columns", f"must be {count(model.n_features_in_, 'column')}")
+        model.columns_ = TableColumns._from_state(fields.part("columns")) if fields.has("columns") else None
+        if model.columns_ is not None and len(model.columns_.columns) != model.n_features_in_:
+            raise fields.fail("columns", f"must be {count(model.n_features_in_, 'column')}")
         model._set_fitted_state(fields.part("fitted"))
         model.threshold_ = fields.number("threshold")
         if fields.has("threshold_report"):

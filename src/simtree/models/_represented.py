@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, MISSING, TableColumns
 from simtree.representation._applied import (
     fit_representation,
     represent,
@@ -34,6 +34,10 @@ class RepresentedMixin:
     representation_: Any
     columns_: TableColumns | None
     n_features_in_: int
+
+    def _table_categories(self) -> Any:
+        """Return which columns are categories: a model without such a parameter reads tables for an encoder."""
+        return getattr(self, "categorical_features", FROM_DTYPE if takes_categories(self.representation) else None)
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
         """Fit the representation; return the transformed training samples."""

@@ -49,7 +49,7 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
             raise ValueError(
                 "categorical_features: categories are not supported on a cluster; encode them first, or leave them out."
             )
-        if reset and hasattr(estimator, "categorical_features"):
+        if reset:
             estimator.columns_ = None
         return cast(NDArray[Any], X.check(estimator, reset=reset))
     columns = _table_columns(estimator, X, reset=reset)
@@ -67,9 +67,9 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
 
 def _table_columns(estimator: Any, X: Any, *, reset: bool) -> TableColumns | None:
     """Return how a table is read by an estimator that takes categories, found in ``fit``; None if it is a matrix of numbers."""
-    if not reset or not hasattr(estimator, "categorical_features"):
+    if not reset or not hasattr(estimator, "_table_categories"):
         return getattr(estimator, "columns_", None)
-    given = estimator.categorical_features
+    given = estimator._table_categories()
     is_read = given is not None and (is_chosen(given) or is_table(X))
     estimator.columns_ = TableColumns.of(X, given) if is_read else None
     return cast("TableColumns | None", estimator.columns_)
@@ -103,7 +103,7 @@ def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPai
         samples = check_samples(estimator, X)
         return samples, *check_index_pairs(pairs, len(samples))
     check_unmasked("pairs", pairs)
-    given = np.asarray(pairs)
+    given = _as_array(pairs, with_words=getattr(estimator, "columns_", None) is not None)
     if given.ndim == 2 and estimator.preprocessor is not None:
         table, first, second = look_up(given, estimator.preprocessor)
         return check_samples(estimator, table), first, second
@@ -184,9 +184,9 @@ def _check_training(
     if pairs is not None:
         samples = check_samples(estimator, X, reset=reset)
         first, second = check_index_pairs(pairs, len(samples))
-    elif np.ndim(X) == 3:
-        samples, first, second = _check_stacked(estimator, np.asarray(X), reset=reset)
-    elif estimator.preprocessor is not None and np.ndim(X) == 2 and np.shape(X)[1] == 2:
+    elif _n_dimensions(X) == 3:
+        samples, first, second = _check_stacked(estimator, _as_array(X, _reads_words(estimator, reset)), reset=reset)
+    elif estimator.preprocessor is not None and _n_dimensions(X) == 2 and np.shape(X)[1] == 2:
         table, first, second = look_up(X, estimator.preprocessor)
         samples = check_samples(estimator, table, reset=reset)
     else:
@@ -201,6 +201,21 @@ def _check_training(
         row = first[first == second][0]
         raise ValueError(f"pairs holds row {row} with itself; remove such pairs.")
     return samples, IndexPairs(first, second, same)
+
+
+def _n_dimensions(X: Any) -> int:
+    """Return the number of dimensions; a data frame need not become one array, which a date and a number cannot share."""
+    return 2 if hasattr(X, "columns") else np.ndim(X)
+
+
+def _as_array(X: Any, with_words: bool) -> NDArray[Any]:
+    """Return nested lists as an array; ``with_words``: of objects, so that numbers beside words stay numbers."""
+    return np.asarray(X, dtype=object) if with_words and not isinstance(X, np.ndarray) else np.asarray(X)
+
+
+def _reads_words(estimator: Any, reset: bool) -> bool:
+    """Return whether arrays are read as tables: in ``fit`` if categories are named, later if that was so in ``fit``."""
+    return is_chosen(estimator._table_categories()) if reset else getattr(estimator, "columns_", None) is not None
 
 
 def _check_stacked(estimator: Any, pairs: NDArray[Any], *, reset: bool) -> RowPairs:
