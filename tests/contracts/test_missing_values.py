@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 import simtree
 from simtree import (
@@ -30,6 +31,7 @@ TAKING = {
     **{name: ESTIMATORS[name] for name in ("tree-exact", "tree-cut", "tree-cross", "tree-whole", "tree-drawn")},
     **{name: ESTIMATORS[name] for name in ("forest", "forest-mean-rank", "forest-median-rank", "boosting")},
     "tree-oblique": SimilarityTree(max_depth=4, coordinates=["abs_diff", "oblique"], n_pairs=600, random_state=0),
+    "tree-scaled": SimilarityTree(max_depth=4, representation=StandardScaler(), n_pairs=600, random_state=0),
     "boosting-drawn": clone(ESTIMATORS["boosting-full"]).set_params(directions="random"),
     "voting": VotingSimilarity([("tree", TREE), ("boosting", BOOSTING)]),
     "stacked": StackedSimilarity([("tree", TREE), ("boosting", BOOSTING)], open_set=False, random_state=0),

@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import simtree
 from simtree import (
     AutoSimilarity,
+    CohortNormalization,
     DistanceSimilarity,
     GaussianSimilarity,
     Imputer,
@@ -23,9 +24,11 @@ from simtree import (
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
+    StackedSimilarity,
     VotingSimilarity,
 )
 from simtree.metrics import roc_curve
+from simtree.models import _presets as presets
 from simtree.models._table_members import Contents, for_table
 from simtree.pairs import PairSampler
 from simtree.pairs._categories import Categories
@@ -301,9 +304,7 @@ def test_columns_that_changed_are_named(fitted):
 def test_a_model_of_numbers_names_a_column_that_turned_to_words():
     table, y = people()
     tree = SimilarityTree(max_depth=2, random_state=0).fit(table[["height"]], y)
-    with pytest.raises(
-        ValueError, match="'height' of text, such as 'tall', but the model was fitted on numbers there"
-    ):
+    with pytest.raises(ValueError, match="'height' of text, such as 'tall', but the model was fitted on numbers there"):
         tree.pairwise_score(table[["height"]].assign(height="tall"))
 
 
@@ -327,7 +328,7 @@ def test_every_candidate_takes_a_table_as_it_was_read(name, tmp_path):
     table, y = people()
     table.loc[::7, "height"] = np.nan
     columns = TableColumns.of(table)
-    matrix = columns.read(table)
+    matrix = columns.with_holes(columns.read(table))
     forest = clone(MODELS["forest"])
     stack = VotingSimilarity([("gaussian", GaussianSimilarity()), ("forest", forest)])
     model = {"gaussian": GaussianSimilarity(), "forest": forest, "stack": stack}[name]
@@ -337,6 +338,79 @@ def test_every_candidate_takes_a_table_as_it_was_read(name, tmp_path):
     np.testing.assert_array_equal(
         simtree.load(tmp_path / "m.simtree").pairwise_score(matrix[:9]), model.pairwise_score(matrix[:9])
     )
+
+
+def test_a_missing_category_is_missing_to_a_tree_that_auto_chose(monkeypatch, tmp_path):
+    """Auto gives candidates what it has read; they must not take a missing value for one more value."""
+    table, y = people()
+    make = {"forest": (lambda size: clone(MODELS["tree"]), False)}
+    monkeypatch.setattr(presets, "CANDIDATES", make)
+    auto = AutoSimilarity(target_fpr=0.2, open_set=True, random_state=0).fit(table, y)
+    tree = auto.best_estimator_
+    assert [column.missing for column in tree.columns_.columns[-2:]] == [table["colour"].isna().mean(), 0.0]
+    new = pd.DataFrame({"height": 0.0, "colour": ["red", None, None], "town": "town 24", "left": False})
+    first, second = np.array([[0, 1], [1, 2]], dtype=np.int32)
+    rows = auto._prepare(auto.columns_.read(new))
+    coordinates = tree.tree_.pair_map.plain_values(SamplePairs(rows, rows, first, second))
+    equal = len(coordinates) - 6  # three coordinates of each of the two categories
+    np.testing.assert_array_equal(coordinates[equal], [-1.0, -2.0])
+    assert "colour missing in both" in str(auto.explain_pair(new.iloc[1].tolist(), new.iloc[2].tolist()))
+
+
+@pytest.mark.parametrize("representation", [MarginalQuantiles(), StandardScaler()])
+def test_a_representation_of_auto_leaves_missing_categories_alone(representation, monkeypatch):
+    table, y = people()
+    monkeypatch.setattr(presets, "CANDIDATES", {"forest": (lambda size: clone(MODELS["tree"]), False)})
+    auto = AutoSimilarity(target_fpr=0.2, open_set=True, representation=representation, random_state=0).fit(table, y)
+    assert auto.best_estimator_.columns_.columns[-2].missing == table["colour"].isna().mean()
+
+
+ENSEMBLES = {
+    "voting": VotingSimilarity([("tree", MODELS["tree"]), ("boosting", MODELS["boosting"])]),
+    "stack": StackedSimilarity([("tree", MODELS["tree"]), ("boosting", MODELS["boosting"])], random_state=0),
+    "cohort": CohortNormalization(MODELS["tree"], n_cohort=30, n_nearest=5, random_state=0),
+    "synthetic cohort": CohortNormalization(MODELS["tree"], cohort="synthetic", n_cohort=30, n_nearest=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_what_combines_trees_takes_tables_as_they_are(name, tmp_path):
+    table, y = people()
+    model = clone(ENSEMBLES[name]).fit(table, y)
+    new = people(1)[0]
+    scores = model.pairwise_score(new[:12])
+    np.testing.assert_array_equal(scores, scores.T)
+    assert model.score(new, y) > 0.65
+    model.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(new[:12]), scores)
+    np.testing.assert_array_equal(again.fit(table, y).pairwise_score(new[:12]), scores)
+    if hasattr(model, "explain_pair"):
+        found = model.explain_pair(new.iloc[0].tolist(), new.iloc[1].tolist())
+        assert found.score == pytest.approx(scores[0, 1])
+        assert found.x[list(found.feature_names).index("town")] == new["town"][0] or new["town"][0] not in str(model.columns_)
+
+
+def test_members_of_an_ensemble_have_the_states_of_missing_categories():
+    table, y = people()
+    model = clone(ENSEMBLES["voting"]).fit(table, y)
+    alone = clone(MODELS["tree"]).fit(table, y)
+    np.testing.assert_array_equal(
+        model.estimators_[0].pairwise_score(model._given(model.columns_.read(table[:20]))), alone.pairwise_score(table[:20])
+    )
+
+
+def test_members_that_take_numbers_only_or_name_other_columns_are_refused():
+    table, y = people()
+    with pytest.raises(ValueError, match="estimators: 'gaussian' is a GaussianSimilarity that takes numbers only, but X has"):
+        VotingSimilarity([("tree", MODELS["tree"]), ("gaussian", GaussianSimilarity())]).fit(table, y)
+    other = clone(MODELS["tree"]).set_params(categorical_features=["left"])
+    third = clone(MODELS["tree"]).set_params(categorical_features=["town"])
+    with pytest.raises(ValueError, match="'a' and 'b' name different columns in categorical_features"):
+        VotingSimilarity([("a", other), ("b", third)]).fit(table, y)
+    encoder = ColumnTransformer([("words", OneHotEncoder(handle_unknown="ignore"), ["colour"])])
+    mixed = [("tree", MODELS["tree"]), ("gaussian", GaussianSimilarity(representation=encoder))]
+    assert VotingSimilarity(mixed).fit(table, y).score(people(1)[0], y) > 0.65
 
 
 def test_auto_of_complete_numbers_refuses_holes_when_scoring():

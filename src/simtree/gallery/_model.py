@@ -15,7 +15,7 @@ from simtree.gallery._blocks import Form
 from simtree.io._archive import document_bytes, read_document
 from simtree.models import Similarity
 from simtree.models._persistence import model_from_state
-from simtree.pairs._inputs import check_samples
+from simtree.pairs._inputs import check_samples, n_columns
 
 # Entries of the state of a model that decide about scores but do not change them, and parameters that change nothing.
 DECISIONS = {"threshold", "threshold_report", "held_out_check", "calibration"}
@@ -99,8 +99,7 @@ def _update(digest: Any, value: Any) -> None:
 
 def n_vector_features(model: Similarity) -> int:
     """Return the number of features of a sample as it is stored: those of X, or of what a table is read into."""
-    columns = getattr(model, "columns_", None)
-    return model.n_features_in_ if columns is None else len(columns.names)
+    return n_columns(model)
 
 
 def form_of(model: Similarity, dtype: str, keeps_vectors: bool) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +37,7 @@ from simtree.pairs._sources import PairSource
 from simtree.pairs._store import SampleStore
 from simtree.pairs._table import FROM_DTYPE
 from simtree.representation._columns import ColumnRepresentation, takes_missing
-from simtree.trees._explanation import Explanation
+from simtree.trees._explanation import Explanation, with_words
 
 # Given pairs that candidates are compared on, if there are more.
 MAX_GIVEN_PAIRS = 200_000
@@ -201,8 +201,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             budget = Budget(self.time_budget)
             samples, source = check_training(self, X, y, pairs, never_pair)
             codes = None if groups is None else encode_groups(groups, len(samples))
-            self._set_contents(samples)
-            data = _Data(samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
+            given_samples = self._numbers_and_codes(samples)[0]
+            self._set_contents(given_samples)
+            data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
             comparison = self._compare(data, budget)
             chooser = comparison.chooser()
@@ -222,6 +223,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _expected_seconds(self, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None) -> float:
         """Return how many seconds `fit` will take, from small trials of the candidates."""
         samples, source = check_training(self, X, y, None, never_pair)
+        samples = self._numbers_and_codes(samples)[0]
         self._set_contents(samples)
         self.open_set_ = self._is_open(source)
         data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
@@ -283,7 +285,14 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         return self._n_read()
 
     def _numbers_and_codes(self, samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        return (samples, None) if self._n_codes() else super()._numbers_and_codes(samples)
+        """Return samples as candidates take them: they read categories again, which are missing where there is NaN."""
+        if not self._n_codes():
+            return super()._numbers_and_codes(samples)
+        assert self.columns_ is not None
+        return self.columns_.with_holes(samples), None
+
+    def _takes_represented_missing(self) -> bool:
+        return True  # each candidate is made for what there is
 
     def _own_representation(self) -> Any:
         own, n_codes = super()._own_representation(), self._n_codes()
@@ -488,11 +497,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             options = {"feature_names": self.columns_.names, **options}
         best: Any = self.best_estimator_
         found: Explanation = best._explain_rows(best._read(self._represent(samples)), **options)
-        if self.columns_ is None or not self._n_codes():
-            return found
-        words = [self.columns_.words(row)[-self._n_codes() :] for row in samples]
-        x, x2 = (np.append(row[: -self._n_codes()], own) for row, own in zip((found.x, found.x2), words, strict=True))
-        return replace(found, x=x, x2=x2)
+        return with_words(found, self.columns_, samples) if self.columns_ is not None and self._n_codes() else found
 
 
 def _stack_name(n_members: int) -> str:

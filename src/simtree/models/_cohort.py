@@ -24,10 +24,13 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
+from simtree.models._selection import fit_arguments
+from simtree.models._table_members import reading_again, unread
 from simtree.pairs._coordinates import SamplePairs, occurring
-from simtree.pairs._inputs import check_training, check_two
+from simtree.pairs._inputs import check_training, check_two, n_columns
 from simtree.pairs._sources import PairSource
-from simtree.trees._explanation import Explanation
+from simtree.pairs._table import FIRST_HASHED, MISSING
+from simtree.trees._explanation import Explanation, with_words
 
 Floats = NDArray[np.float64]
 
@@ -92,6 +95,8 @@ class CohortNormalization(Similarity):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs;
         choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read into a matrix, which its estimator reads again; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -158,18 +163,20 @@ class CohortNormalization(Similarity):
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
             given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
-            if source.labels is not None:
+            if self.columns_ is not None:
+                given = {"X": self._given(samples), **fit_arguments(source)}
+            elif source.labels is not None:
                 given["never_pair"] = never_pair
             elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
                 index = source.sample(None, np.random.default_rng(0), shuffle=False)
                 given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
-            self.estimator_ = clone(self.estimator).fit(**given)
+            self.estimator_ = reading_again(self.estimator, self.columns_, "estimator").fit(**given)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             rows, identities = _drawn_rows(samples, source, SEARCHED * int(self.n_cohort), rng)
             rows = filled(rows)
             self._set_cohort(self._make_cohort(rows, identities, rng))
             self.spread_ = 0.0
-            spread = float(np.median(self._statistics(self.estimator_._read_and_prepare(rows))[:, 1]))
+            spread = float(np.median(self._statistics(self.estimator_._read_and_prepare(self._given(rows)))[:, 1]))
             self.spread_ = spread if spread >= TINY else 1.0  # a constant score
             self.threshold_ = youden_threshold(self._roc_of(self._prepared(samples), source))
         return self
@@ -177,9 +184,16 @@ class CohortNormalization(Similarity):
     def _takes_missing(self) -> bool:
         return bool(getattr(self.estimator, "_takes_missing", bool)())
 
+    def _table_categories(self) -> Any:
+        return self.estimator._table_categories()
+
+    def _given(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return checked samples as the estimator takes them: it reads the categories of a table again."""
+        return samples if self.columns_ is None else self.columns_.with_holes(samples)
+
     def _make_cohort(self, rows: Floats, identities: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return the cohort, made of distinct samples; as many as possible of the first ones are of different identities."""
-        n = min(int(self.n_cohort), len(rows))
+        n, n_codes = min(int(self.n_cohort), len(rows)), 0 if self.columns_ is None else len(self.columns_.categories)
         if self.cohort == "samples":
             return rows[:n].copy()
         if len(rows) < N_AVERAGED:
@@ -191,14 +205,22 @@ class CohortNormalization(Similarity):
             mean = rows.mean(axis=0)
             # Gaussian weights of the deviations: a draw with their covariance, without computing it.
             weights = rng.normal(scale=len(rows) ** -0.5, size=(n, len(rows)))
-            return np.asarray(mean + weights @ (rows - mean))
-        means = neighbour_means(rows, identities, self.estimator_.pairwise_score(rows[:n], rows))
-        return spread_like(means, rows)
+            found = np.asarray(mean + weights @ (rows - mean))
+            for column in range(rows.shape[1] - n_codes, rows.shape[1]):
+                found[:, column] = rng.choice(rows[:, column], n)
+        else:
+            scores = self.estimator_.pairwise_score(self._given(rows[:n]), self._given(rows))
+            found = neighbour_means(rows, identities, scores, n_codes)
+            n_numbers = rows.shape[1] - n_codes
+            found[:, :n_numbers] = spread_like(found[:, :n_numbers], rows[:, :n_numbers])
+        codes = found[:, rows.shape[1] - n_codes :]
+        codes[codes >= FIRST_HASHED] = MISSING  # values that only one identity may have
+        return found
 
     def _set_cohort(self, cohort: Floats) -> None:
         """Set the cohort and what follows from it."""
         self.cohort_ = cohort
-        self._prepared_cohort = self.estimator_._read_and_prepare(cohort)
+        self._prepared_cohort = self.estimator_._read_and_prepare(self._given(cohort))
 
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, Similarity):
@@ -217,10 +239,10 @@ class CohortNormalization(Similarity):
         return {"estimator": model_from_state(fields.part("estimator"))}
 
     def _set_fitted_state(self, fields: Fields) -> None:
-        self.estimator_, self.estimator = self.estimator, clone(self.estimator)
-        if self.estimator_.n_features_in_ != self.n_features_in_:
-            raise fields.fail("estimator", f"must be for samples with {count(self.n_features_in_, 'feature')}")
-        cohort = fields.moderate("cohort", (None, self.n_features_in_))
+        self.estimator_, self.estimator = self.estimator, unread(clone(self.estimator), self.columns_)
+        if self.estimator_.n_features_in_ != n_columns(self):
+            raise fields.fail("estimator", f"must be for samples with {count(n_columns(self), 'feature')}")
+        cohort = fields.moderate("cohort", (None, n_columns(self)))
         if not len(cohort):
             raise fields.fail("cohort", "must not be empty")
         try:
@@ -242,7 +264,7 @@ class CohortNormalization(Similarity):
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return the prepared samples of the estimator, with mean and inverse spread of cohort scores as last columns."""
-        prepared = self.estimator_._read_and_prepare(samples)
+        prepared = self.estimator_._read_and_prepare(self._given(samples))
         return np.hstack([prepared, self._statistics(prepared)]) if len(samples) else np.empty((0, prepared.shape[1] + 2))
 
     def _statistics(self, prepared: NDArray[Any]) -> Floats:
@@ -297,19 +319,25 @@ class CohortNormalization(Similarity):
         """Explain the score of two rows that are checked already."""
         prepared = self._prepare(samples)
         base_model: Any = self.estimator_
-        explanation: Explanation = base_model._explain_rows(base_model._read(samples), **options)
+        if self.columns_ is not None:
+            options = {"feature_names": self.columns_.names, **options}
+        explanation: Explanation = base_model._explain_rows(base_model._read(self._given(samples)), **options)
         first, second = np.array([[0], [1]], dtype=np.int32)
         statistics = prepared[:, -2:]
         base = float(np.mean([_relative(np.array([explanation.base]), row[None])[0] for row in statistics]))
         score = float(self._score_pairs(SamplePairs(prepared, prepared, first, second))[0])
         contributions = explanation.contributions * float(np.mean(1.0 / statistics[:, 1]))
-        return replace(explanation, contributions=contributions, base=base, score=score)
+        found = replace(explanation, contributions=contributions, base=base, score=score)
+        if self.columns_ is None or list(found.feature_names) != list(options["feature_names"]):
+            return found
+        return with_words(found, self.columns_, samples)
 
 
-def neighbour_means(rows: Floats, identities: NDArray[np.int64], scores: Floats) -> Floats:
+def neighbour_means(rows: Floats, identities: NDArray[np.int64], scores: Floats, n_codes: int = 0) -> Floats:
     """Return, for each row of scores, the mean of a sample and of the samples of other identities that score highest with it.
 
-    Samples of `N_AVERAGED` identities are averaged, one of each; of so many samples if there are fewer identities.
+    Samples of `N_AVERAGED` identities are averaged, one of each; of so many samples if there are fewer identities. Of the last
+    columns, codes of categories, the most frequent one is taken.
     """
     if identities.max() + 1 < N_AVERAGED:
         identities = np.arange(len(rows))
@@ -318,7 +346,11 @@ def neighbour_means(rows: Floats, identities: NDArray[np.int64], scores: Floats)
         order = np.argsort(-of_one, kind="stable")
         order = np.concatenate([[number], order[identities[order] != identities[number]]])
         _, first = np.unique(identities[order], return_index=True)
-        means[number] = rows[order[np.sort(first)[:N_AVERAGED]]].mean(axis=0)
+        averaged = rows[order[np.sort(first)[:N_AVERAGED]]]
+        means[number] = averaged.mean(axis=0)
+        for column in range(rows.shape[1] - n_codes, rows.shape[1]):
+            codes, counts = np.unique(averaged[:, column], return_counts=True)
+            means[number, column] = codes[counts.argmax()]
     return means
 
 

@@ -14,7 +14,10 @@ from simtree._utils.validation import check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
+from simtree.models._selection import fit_arguments
+from simtree.models._table_members import common_categories, reading_again, unread
 from simtree.pairs._coordinates import SamplePairs, occurring
+from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import mapped
 
@@ -40,6 +43,17 @@ class Ensemble(NamedMembers, Similarity):
     def _takes_missing(self) -> bool:
         return all(getattr(member, "_takes_missing", bool)() for _, member in self.estimators)
 
+    def _table_categories(self) -> Any:
+        return common_categories(self.estimators)
+
+    def _given(self, samples: Any) -> Any:
+        """Return checked samples as members take them: each reads the categories of a table again."""
+        return samples if self.columns_ is None else self.columns_.with_holes(samples)
+
+    def _members(self) -> list[tuple[str, Similarity]]:
+        """Return clones of the members that take what `_given` returns."""
+        return [(name, reading_again(member, self.columns_, f"estimators: {name!r}")) for name, member in self.estimators]
+
     def _fit_members(
         self,
         samples: NDArray[Any],
@@ -52,12 +66,14 @@ class Ensemble(NamedMembers, Similarity):
     ) -> list[Any]:
         """Fit clones of the members; return the samples as each of them prepares them. ``index`` are all pairs, if given."""
         given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
-        if source.labels is not None:
+        if self.columns_ is not None:
+            given = {"X": self._given(samples), **fit_arguments(source)}
+        elif source.labels is not None:
             given["never_pair"] = never_pair
         elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
             given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
-        self.estimators_ = [clone(member).fit(**given) for _, member in self.estimators]
-        prepared = [mapped(samples, member._read_and_prepare) for member in self.estimators_]
+        self.estimators_ = [member.fit(**given) for _, member in self._members()]
+        prepared = [mapped(self._given(samples), member._read_and_prepare) for member in self.estimators_]
         self._n_columns = [columns.shape[1] for columns in prepared]
         return prepared
 
@@ -77,10 +93,10 @@ class Ensemble(NamedMembers, Similarity):
     def _set_members_state(self, fields: Fields) -> None:
         """Restore the members from a model file."""
         self.estimators_ = [member for _, member in self.estimators]
-        self.estimators = [(name, clone(member)) for name, member in self.estimators]
-        if any(member.n_features_in_ != self.n_features_in_ for member in self.estimators_):
-            raise fields.fail("members", f"must be for samples with {count(self.n_features_in_, 'feature')}")
-        origin = np.zeros((1, self.n_features_in_))
+        self.estimators = [(name, unread(clone(member), self.columns_)) for name, member in self.estimators]
+        if any(member.n_features_in_ != n_columns(self) for member in self.estimators_):
+            raise fields.fail("members", f"must be for samples with {count(n_columns(self), 'feature')}")
+        origin = np.zeros((1, n_columns(self)))
         self._n_columns = [member._read_and_prepare(origin).shape[1] for member in self.estimators_]
 
     def _summary(self) -> dict[str, Any]:
@@ -89,14 +105,15 @@ class Ensemble(NamedMembers, Similarity):
 
     def _prepare(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return the prepared samples of all members, side by side."""
-        return np.hstack([member._read_and_prepare(samples) for member in self.estimators_])
+        given = self._given(samples)
+        return np.hstack([member._read_and_prepare(given) for member in self.estimators_])
 
     def _member_scores(self, pairs: SamplePairs) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of each member."""
         # Restrict to the rows that occur, because a gallery may have many more rows than a block has pairs.
         (A, first), (B, second) = occurring(pairs.A, pairs.first), occurring(pairs.B, pairs.second)
         begin = 0
-        for member, n_columns in zip(self.estimators_, self._n_columns, strict=True):
-            of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_columns]) for rows in (A, B))
+        for member, n_own in zip(self.estimators_, self._n_columns, strict=True):
+            of_a, of_b = (np.ascontiguousarray(rows[:, begin : begin + n_own]) for rows in (A, B))
             yield member._score_pairs(SamplePairs(of_a, of_b, first, second))
-            begin += n_columns
+            begin += n_own

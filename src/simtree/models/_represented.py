@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
+from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, MISSING, TableColumns
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns
 from simtree.representation._applied import (
     fit_representation,
     represent,
@@ -43,7 +44,9 @@ class RepresentedMixin:
         """Fit the representation; return the transformed training samples."""
         numbers, codes = self._numbers_and_codes(samples)
         representation = self._own_representation() if numbers.shape[1] else None
-        self.representation_, represented = fit_representation(representation, numbers, source)
+        self.representation_, represented = fit_representation(
+            representation, numbers, source, allow_missing=self._takes_represented_missing()
+        )
         return _joined(represented, codes)
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
@@ -51,7 +54,8 @@ class RepresentedMixin:
         numbers, codes = self._numbers_and_codes(samples)
         if self.representation_ is None or not len(samples):
             return _joined(numbers, codes)
-        return _joined(represent(self.representation_, numbers), codes)
+        represented = represent(self.representation_, numbers, allow_missing=self._takes_represented_missing())
+        return _joined(represented, codes)
 
     def _n_codes(self) -> int:
         """Return the number of columns of represented samples that are codes of categories, the last ones."""
@@ -60,8 +64,7 @@ class RepresentedMixin:
 
     def _n_read(self) -> int:
         """Return the number of columns of samples before their representation: features, or what a table is read into."""
-        columns = getattr(self, "columns_", None)
-        return self.n_features_in_ if columns is None else len(columns.names)
+        return n_columns(self)
 
     def _n_given(self) -> int:
         """Return the number of columns that are given to the representation."""
@@ -75,11 +78,12 @@ class RepresentedMixin:
         n_codes = self._n_codes()
         if n_codes:
             return np.ascontiguousarray(samples[:, :-n_codes]), samples[:, -n_codes:]
-        found = samples.copy()
+        found = columns.with_holes(samples)
         codes = found[:, columns.categories]
         # To an encoder all values outside of the vocabulary are one more value: those of single identities are not written.
-        codes[codes >= FIRST_HASHED] = OTHER
-        found[:, columns.categories] = np.where(codes == MISSING, np.nan, codes)
+        if (codes >= FIRST_HASHED).any():
+            found = found.copy()
+            found[:, columns.categories] = np.where(codes >= FIRST_HASHED, OTHER, codes)
         return found, None
 
     def _own_representation(self) -> Any:
@@ -87,6 +91,10 @@ class RepresentedMixin:
         columns = getattr(self, "columns_", None)
         names = getattr(self, "feature_names_in_", None) if columns is None else columns.names
         return with_numbered_columns(self.representation, names)
+
+    def _takes_represented_missing(self) -> bool:
+        """Return whether samples may still have missing values after their representation."""
+        return False
 
     def _takes_missing(self) -> bool:
         """Return whether samples may have missing values, which the representation then fills in."""

@@ -200,8 +200,9 @@ class HeldOut:
         self.fold = fold
         self.known = restricted(source, rows)
         test, numbers = occurring(samples, np.concatenate([fold.pairs.first, fold.pairs.second]))
-        fitted, self.samples = fit_representation(representation, samples[rows], self.known)
-        self.test = test if fitted is None else represent(fitted, test)
+        # What is missing may stay so: each model that is fitted says whether it takes that.
+        fitted, self.samples = fit_representation(representation, samples[rows], self.known, allow_missing=True)
+        self.test = test if fitted is None else represent(fitted, test, allow_missing=True)
         self.rows = np.column_stack(np.split(numbers, 2))
 
     def score(self, model: Any) -> FloatArray:

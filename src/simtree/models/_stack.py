@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +24,7 @@ from simtree.models._selection import HeldOut, fold_units, make_folds, measurabl
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training, check_two
 from simtree.pairs._labels import encode_groups
-from simtree.trees._explanation import Explanation
+from simtree.trees._explanation import Explanation, with_words
 
 # False positive rate that weights are fitted for, if there are enough pairs to measure it.
 TARGET = 1e-3
@@ -75,6 +75,8 @@ class StackedSimilarity(Ensemble):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on held-out pairs; choose
         it with a guarantee by `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read into a matrix, which its members read again; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -149,13 +151,13 @@ class StackedSimilarity(Ensemble):
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             codes = None if groups is None else encode_groups(groups, len(samples))
             units = fold_units(source, len(samples), bool(self.open_set), codes)
-            folds = [HeldOut(samples, source, fold, None) for fold in make_folds(source, units, 0, rng)]
+            folds = [HeldOut(self._given(samples), source, fold, None) for fold in make_folds(source, units, 0, rng)]
             if len(folds) < 2:
                 raise ValueError(
                     "fewer than two folds have both same and different pairs inside and outside; give more identities or "
                     "samples, or fit a VotingSimilarity, which needs no folds."
                 )
-            scores = [{name: fold.score(clone(member)) for name, member in self.estimators} for fold in folds]
+            scores = [{name: fold.score(member) for name, member in self._members()} for fold in folds]
             held_out = [HeldOutScores(0, fold.fold.pairs, part) for fold, part in zip(folds, scores, strict=True)]
             n_different = min(len(fold.pairs) - fold.pairs.n_same for fold in held_out)
             self._set_weights(Chooser(held_out, measurable_rate(TARGET, n_different)))
@@ -236,7 +238,10 @@ class StackedSimilarity(Ensemble):
     def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
         """Explain the score of two rows that are checked already."""
         members: list[Any] = self.estimators_
-        of_members = [member._explain_rows(member._read(samples), **options) for member in members]
+        if self.columns_ is not None:
+            options = {"feature_names": self.columns_.names, **options}
+        given = self._given(samples)
+        of_members = [member._explain_rows(member._read(given), **options) for member in members]
         first: Explanation = of_members[0]
         if any(other.feature_names != first.feature_names for other in of_members):
             names = ", ".join(repr(name) for name, _ in self.estimators)
@@ -251,6 +256,7 @@ class StackedSimilarity(Ensemble):
             change = member.score - member.base
             if change != 0.0:
                 contributions += (end - start) / change * member.contributions
-        return Explanation(
-            first.feature_names, first.x, first.x2, contributions, float(base), float(base + contributions.sum())
-        )
+        found = replace(first, contributions=contributions, base=float(base), score=float(base + contributions.sum()))
+        if self.columns_ is None or list(found.feature_names) != list(options["feature_names"]):
+            return found
+        return with_words(found, self.columns_, samples)

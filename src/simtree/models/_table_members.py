@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
-from simtree.pairs._table import FIRST_HASHED, TableColumns
-from simtree.representation._columns import ColumnRepresentation, takes_missing
+from simtree.pairs._cells import CATEGORY
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns, is_chosen
+from simtree.representation._columns import ColumnRepresentation, takes_missing, with_numbered_columns
 from simtree.representation._imputer import Imputer
 from simtree.representation._rarity import RarityEncoder
 
@@ -60,8 +63,8 @@ class Contents:
         few: list[int] = []
         many: list[int] = []
         for column in range(n_numbers, samples.shape[1]):
-            values = np.unique(samples[:, column])
-            (few if len(values) <= MAX_ONE_HOT and values[-1] < FIRST_HASHED else many).append(column)
+            values = np.unique(samples[~np.isnan(samples[:, column]), column])
+            (few if len(values) <= MAX_ONE_HOT and (values < FIRST_HASHED).all() else many).append(column)
         return cls(n_numbers, tuple(few), tuple(many), bool(np.isnan(samples[:, :n_numbers]).any()))
 
     @property
@@ -114,13 +117,109 @@ def for_table(model: Similarity, contents: Contents) -> Similarity:
     if "estimator" in parameters:
         return _set(model, estimator=for_table(parameters["estimator"], contents))
     if isinstance(model, TreeModel):
-        model = _set(model, categorical_features=contents.categories or "from_dtype")
+        model = _set(model, categorical_features=contents.categories or FROM_DTYPE)
         if contents.has_holes and contents.n_numbers and not model._takes_missing():
             model = _set(model, representation=_before(Imputer(indicator=True), model.representation))
         return model
     if isinstance(model, RepresentedMixin) and not (takes_missing(model.representation) and not contents.categories):
         return _set(model, representation=_before(contents.cleaning(), model.representation))
     return model
+
+
+def reading_again(model: Similarity, columns: TableColumns | None, name: str) -> Similarity:
+    """Return a clone of a model that takes the matrix that another one, of which it is a part, has read from a table.
+
+    Parameters
+    ----------
+    model : Similarity
+        The unfitted model.
+    columns : TableColumns or None
+        How the table was read; None if it was numbers.
+    name : str
+        What the model is called in an error.
+
+    Returns
+    -------
+    Similarity
+        The clone: its categories and the columns of its representation are given by their numbers in the matrix.
+    """
+    found: Similarity = clone(model)
+    if columns is None:
+        return found
+    categories = columns.categories.tolist()
+    if categories and found._table_categories() is None:
+        raise ValueError(
+            f"{name} is a {type(model).__name__} that takes numbers only, but X has the category {columns.names[-1]!r}; give "
+            "it an encoder as its representation, or drop the column."
+        )
+    return _numbered(found, columns)
+
+
+def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
+    parameters = model.get_params(deep=False)
+    if "estimators" in parameters:
+        return _set(model, estimators=[(name, _numbered(member, columns)) for name, member in parameters["estimators"]])
+    if "estimator" in parameters:
+        return _set(model, estimator=_numbered(parameters["estimator"], columns))
+    if "representation" in parameters:
+        model = _set(model, representation=with_numbered_columns(parameters["representation"], columns.names))
+    if "categorical_features" in parameters:
+        model = _set(model, categorical_features=columns.categories.tolist() or FROM_DTYPE)
+    return model
+
+
+def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
+    """Return a model of `reading_again` whose categories are those of the table, for another ``fit``; it is changed in place.
+
+    Parameters
+    ----------
+    model : Similarity
+        The unfitted model.
+    columns : TableColumns or None
+        How the table was read; None if it was numbers.
+
+    Returns
+    -------
+    Similarity
+        The model.
+    """
+    if columns is None:
+        return model
+    parameters = model.get_params(deep=False)
+    if "estimators" in parameters:
+        return _set(model, estimators=[(name, unread(member, columns)) for name, member in parameters["estimators"]])
+    if "estimator" in parameters:
+        return _set(model, estimator=unread(parameters["estimator"], columns))
+    if is_chosen(parameters.get("categorical_features")):
+        mask = [column.kind == CATEGORY for column in columns.columns]
+        return _set(model, categorical_features=np.flatnonzero(mask).tolist())
+    return model
+
+
+def common_categories(models: Sequence[tuple[str, Similarity]]) -> Any:
+    """Return which columns of a table are categories to several models, as `TableColumns.of` takes it.
+
+    Parameters
+    ----------
+    models : sequence of (str, Similarity) tuples
+        Names and models.
+
+    Returns
+    -------
+    "from_dtype", array-like of bool, int or str, or None
+        What the models that name columns agree on; None if none of them takes categories.
+    """
+    known = [(name, model._table_categories()) for name, model in models]
+    named = [(name, given) for name, given in known if is_chosen(given)]
+    for name, given in named[1:]:
+        if not np.array_equal(np.asarray(given), np.asarray(named[0][1])):
+            raise ValueError(
+                f"estimators: {named[0][0]!r} and {name!r} name different columns in categorical_features, "
+                f"{named[0][1]!r} and {given!r}; name the same ones."
+            )
+    if named:
+        return named[0][1]
+    return FROM_DTYPE if any(given is not None for _, given in known) else None
 
 
 def described(columns: TableColumns | None) -> list[dict[str, Any]]:

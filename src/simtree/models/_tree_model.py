@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,8 @@ from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import with_rows
 from simtree.representation._applied import represented_names
-from simtree.trees._explanation import Explanation, explain
+from simtree.representation._columns import passes_missing
+from simtree.trees._explanation import Explanation, explain, with_words
 from simtree.trees._rank_tree import RankTree
 
 # Maximum number of pairs that discriminant directions are computed from.
@@ -79,7 +79,12 @@ class TreeModel(RepresentedMixin, Similarity):
         return CoordinateSet(tuple(kinds), n_features, directions, categories)
 
     def _takes_missing(self) -> bool:
-        return self._trees_take_missing() if self.representation is None else super()._takes_missing()
+        if self.representation is None or passes_missing(self.representation):
+            return self._trees_take_missing()
+        return super()._takes_missing()
+
+    def _takes_represented_missing(self) -> bool:
+        return self._trees_take_missing()
 
     def _trees_take_missing(self) -> bool:
         """Return whether the trees can be grown on samples that lack values."""
@@ -181,12 +186,7 @@ class TreeModel(RepresentedMixin, Similarity):
             raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
         first, second = np.array([[0], [1]], dtype=np.int32)
         found = explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
-        columns = getattr(self, "columns_", None)
-        if columns is None or not self._n_codes():
-            return found
-        words = [columns.words(row)[-self._n_codes() :] for row in samples]
-        x, x2 = (np.append(row[: -self._n_codes()], own) for row, own in zip((found.x, found.x2), words, strict=True))
-        return replace(found, x=x, x2=x2)
+        return with_words(found, self.columns_, samples) if self.columns_ is not None and self._n_codes() else found
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -52,6 +52,8 @@ class VotingSimilarity(Ensemble):
     threshold_ : float
         Pairs with at least this score are predicted to be same. After `fit` it maximises TPR - FPR on the training pairs;
         choose it on held-out data with `calibrate_threshold`.
+    columns_ : TableColumns or None
+        How a table with categories, booleans or dates is read into a matrix, which its members read again; None for numbers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features,)

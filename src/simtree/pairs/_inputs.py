@@ -75,6 +75,12 @@ def _table_columns(estimator: Any, X: Any, *, reset: bool) -> TableColumns | Non
     return cast("TableColumns | None", estimator.columns_)
 
 
+def n_columns(estimator: Any) -> int:
+    """Return the number of columns of checked samples: features, or what a table is read into."""
+    columns = getattr(estimator, "columns_", None)
+    return int(estimator.n_features_in_) if columns is None else len(columns.names)
+
+
 def _finiteness(estimator: Any) -> bool | str:
     """Return what scikit-learn's ``ensure_all_finite`` must be for an estimator that may take missing values."""
     return "allow-nan" if getattr(estimator, "_takes_missing", bool)() else True

@@ -185,6 +185,26 @@ class TableColumns:
             read += _read(column, own[column.name])
         return np.column_stack(read)
 
+    def with_holes(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return a matrix with NaN where a category is missing, for models that read its columns as a table of their own.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_samples, n_columns)
+            What `read` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            A copy, or the matrix itself if no category is missing.
+        """
+        codes = matrix[:, self.categories]
+        if not (codes == MISSING).any():
+            return matrix
+        found = matrix.copy()
+        found[:, self.categories] = np.where(codes == MISSING, np.nan, codes)
+        return found
+
     def without_private(self, matrix: Floats, identities: NDArray[np.int64]) -> Self:
         """Return the columns without values that only one identity has, whose codes in the matrix are changed accordingly.
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from simtree._utils.matrices import check_rows, explained_overflow
+from simtree._utils.matrices import check_rows, explained_overflow, has_missing
 from simtree._utils.validation import count
 from simtree.io._fields import Fields
 from simtree.io._registry import (
@@ -37,8 +37,13 @@ from simtree.representation._columns import DROP, PASSTHROUGH, ColumnRepresentat
 MAX_FITTED_ROWS = 1 << 18
 
 
-def fit_representation(representation: Any, samples: NDArray[Any], source: PairSource) -> tuple[Any, NDArray[Any]]:
-    """Return a fitted clone of the transformer and the training samples from its ``fit_transform``; None is the identity."""
+def fit_representation(
+    representation: Any, samples: NDArray[Any], source: PairSource, *, allow_missing: bool = False
+) -> tuple[Any, NDArray[Any]]:
+    """Return a fitted clone of the transformer and the training samples from its ``fit_transform``; None is the identity.
+
+    ``allow_missing``: whether what is missing may stay so.
+    """
     if representation is None:
         return None, samples
     if isinstance(representation, type) or not all(hasattr(representation, name) for name in ("fit_transform", "transform")):
@@ -51,7 +56,7 @@ def fit_representation(representation: Any, samples: NDArray[Any], source: PairS
     labels = source.labels if source.labels is None or rows is None else source.labels[rows]
     with explained_overflow(seen, "representation=", representation):
         made = fitted.fit_transform(seen) if labels is None else fitted.fit_transform(seen, labels)
-    return fitted, _with_others(fitted, samples, rows, _checked(made, len(seen)))
+    return fitted, _with_others(fitted, samples, rows, _checked(made, seen, allow_missing), allow_missing)
 
 
 def fitted_rows(n_samples: int) -> NDArray[np.int64] | None:
@@ -67,7 +72,7 @@ def fitted_rows(n_samples: int) -> NDArray[np.int64] | None:
     return np.sort(np.random.default_rng(0).choice(n_samples, MAX_FITTED_ROWS, replace=False, shuffle=False))
 
 
-def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made: NDArray[Any]) -> Any:
+def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made: NDArray[Any], allow_missing: bool) -> Any:
     """Return all training samples transformed: cross-fitted values of the rows that were fitted on, the others as new ones."""
     if isinstance(samples, SampleStore):
         return samples.map(partial(represent, fitted)).replace(np.arange(len(samples)) if rows is None else rows, made)
@@ -78,7 +83,7 @@ def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made
     others = np.delete(np.arange(len(samples)), rows)
     for start in range(0, len(others), MAX_FITTED_ROWS):  # some transformers take much memory per row
         part = others[start : start + MAX_FITTED_ROWS]
-        found[part] = represent(fitted, samples[part])
+        found[part] = represent(fitted, samples[part], allow_missing=allow_missing)
     return found
 
 
@@ -92,16 +97,16 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
     rows = fitted_rows(len(samples))
     seen, known = (np.asarray(both) if rows is None else both[rows] for both in (samples, represented))
     try:
-        without = _checked(clone(representation).fit_transform(seen), len(seen))
+        without = _checked(clone(representation).fit_transform(seen), seen, allow_missing=True)
     except (AttributeError, TypeError, ValueError):
         return True
-    return not np.array_equal(without, known)
+    return not np.array_equal(without, known, equal_nan=True)
 
 
-def represent(fitted: Any, samples: NDArray[Any]) -> NDArray[Any]:
-    """Return samples as transformed by a fitted transformer."""
+def represent(fitted: Any, samples: NDArray[Any], *, allow_missing: bool = False) -> NDArray[Any]:
+    """Return samples as transformed by a fitted transformer; ``allow_missing``: what is missing may stay so."""
     with explained_overflow(samples, "representation=", fitted):
-        return _checked(fitted.transform(samples), len(samples))
+        return _checked(fitted.transform(samples), samples, allow_missing)
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
@@ -188,13 +193,18 @@ def _needs_labels(transformer: Any) -> bool:
     return any(get_tags(step).target_tags.required for step in steps if not isinstance(step, str) and step is not None)
 
 
-def _checked(samples: Any, n_samples: int) -> NDArray[Any]:
-    """Return the output of the transformer as rows of finite numbers."""
+def _checked(made: Any, given: NDArray[Any], allow_missing: bool) -> NDArray[Any]:
+    """Return the output of the transformer as rows of finite numbers; NaN may stay in samples that have one, if allowed."""
     remedy = "choose a transformer that makes finite numbers of X, or divide X by a large number first"
-    rows = check_rows("representation", dense(samples), remedy=remedy, dtype=[np.float64, np.float32], order="C")
-    if len(rows) != n_samples:
+    options: dict[str, Any] = {"remedy": remedy, "dtype": [np.float64, np.float32], "order": "C"}
+    holed = has_missing(given) and allow_missing
+    rows = check_rows("representation", dense(made), ensure_all_finite="allow-nan" if holed else True, **options)
+    if len(rows) != len(given):
         raise ValueError(
-            f"representation returned {count(len(rows), 'row')} for {count(n_samples, 'sample')}; "
+            f"representation returned {count(len(rows), 'row')} for {count(len(given), 'sample')}; "
             "it must return one row per sample."
         )
+    if holed:
+        complete = ~np.isnan(given).any(axis=1)
+        check_rows("representation", np.where(complete[:, None], rows, 0.0), **options)
     return rows

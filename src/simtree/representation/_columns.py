@@ -397,6 +397,31 @@ def takes_missing(representation: Any) -> bool:
     return False
 
 
+def passes_missing(representation: Any) -> bool:
+    """Return whether a representation takes NaN and leaves it where it is, as scikit-learn's scalers do.
+
+    Parameters
+    ----------
+    representation : transformer
+        The representation.
+
+    Returns
+    -------
+    bool
+        Whether it is one of these scalers, or a Pipeline of them.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> passes_missing(StandardScaler()), passes_missing(PCA())
+    (True, False)
+    """
+    if isinstance(representation, Pipeline):
+        return all(passes_missing(step) for _, step in representation.steps)
+    return type(representation) in PASSING_ON
+
+
 def _input_tags(step: Any) -> InputTags | None:
     """Return what scikit-learn's tags say of the input of a transformer; None of an object without tags."""
     return get_tags(step).input_tags if hasattr(step, "__sklearn_tags__") and not isinstance(step, type) else None

@@ -8,13 +8,14 @@ sum to the value of the terminal cell minus that of the root.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._table import TableColumns
 from simtree.trees._rank_tree import RankTree
 from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 from simtree.trees._states import goes_above, is_unseen
@@ -95,6 +96,30 @@ class Explanation:
         """
         n_missing = int(_is_missing(self.x[feature])) + int(_is_missing(self.x2[feature]))
         return self.feature_names[feature] + ["", " missing in one of the two", " missing in both"][n_missing]
+
+
+def with_words(found: Explanation, columns: TableColumns, samples: NDArray[Any]) -> Explanation:
+    """Return an explanation whose last features, the categories of a table, have words in place of codes.
+
+    Parameters
+    ----------
+    found : Explanation
+        The explanation.
+    columns : TableColumns
+        How the table was read.
+    samples : ndarray of shape (2, n_columns)
+        The two samples as they were read.
+
+    Returns
+    -------
+    Explanation
+    """
+    n = len(columns.categories)
+    if not n:
+        return found
+    words = (columns.words(row)[-n:] for row in samples)
+    x, x2 = (np.append(row[:-n], own) for row, own in zip((found.x, found.x2), words, strict=True))
+    return replace(found, x=x, x2=x2)
 
 
 def value_text(value: Any) -> str:
