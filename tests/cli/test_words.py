@@ -11,7 +11,10 @@ from typer.testing import CliRunner
 
 import simtree
 from simtree.cli._app import app
-from simtree.cli._tables import read_samples
+from simtree.cli._models import samples_of, words_of
+from simtree.cli._tables import Table, read_samples
+from simtree.models import _presets as presets
+from simtree.pairs._table import FIRST_HASHED
 
 
 def run(*arguments, code=0):
@@ -70,7 +73,28 @@ def test_what_was_found_is_said(folder):
 
 
 def test_show_repeats_it(folder):
-    assert "category with 3 values, 12.5% missing" in run("show", folder / "m.simtree").stdout
+    said = run("show", folder / "m.simtree").stdout
+    assert "category with 3 values, 12.5% missing" in said
+    assert "categories are compared by equality" in said
+    assert "note is left out" in said
+    told, fitted = json.loads(run("show", folder / "m.simtree", "--json").stdout), json.loads((folder / "fit.json").read_text())
+    assert told["done"] == fitted["done"]
+
+
+@pytest.mark.parametrize("kind", ["tree", "auto"])
+def test_show_repeats_what_was_found_and_done_of_numbers_with_holes(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(presets, "CANDIDATES", {"cosine": presets.CANDIDATES["cosine"]})
+    table = people()[["person"]].assign(height=np.random.default_rng(0).normal(size=96), weight=1.0 * people()["person"])
+    table.loc[::4, "height"] = np.nan
+    table.to_csv(tmp_path / "people.csv", index=False)
+    options = ("--label", "person", "--model", kind, "--n-jobs", "1", "-o", tmp_path / "m.simtree")
+    done = run("fit", tmp_path / "people.csv", *options, *(["--splitter", "linear"] if kind == "tree" else []))
+    assert "Columns: height: number, 25.0% missing; weight: number." in done.stderr
+    sentence = "missing numbers are filled in by the median, with a column that tells where"
+    shown = run("show", tmp_path / "m.simtree").stdout
+    for said in (done.stdout, shown):
+        assert sentence in said
+        assert "number, 25.0% missing" in said
 
 
 def test_the_model_scores_files_of_both_kinds(folder):
@@ -116,3 +140,110 @@ def test_one_wrong_cell_among_numbers_is_still_a_mistake(tmp_path):
     (tmp_path / "people.csv").write_text("who,hold\nann,1\nann,inf\nbob,2\n")
     with pytest.raises(ValueError, match=r"column 'hold', row 1 \(line 3\) is infinite"):
         read_samples(tmp_path / "people.csv").features(["hold"])
+
+
+def test_the_remedies_for_a_word_among_numbers_are_options(tmp_path):
+    (tmp_path / "people.csv").write_text("who,hold\n" + "ann,1\n" * 8 + "bob,?\n")
+    with pytest.raises(ValueError, match=r"is '\?', not a number; .*--missing='\?' .*--categories hold .*--drop 'hold'"):
+        read_samples(tmp_path / "people.csv").features(["hold"], can_drop=True)
+
+
+def test_a_number_stands_for_a_missing_value(tmp_path):
+    (tmp_path / "people.csv").write_text("who,hold,shop\nann,1,007\nann,-999,7\nbob,2.5,-999\nbob,3,\n")
+    found = read_samples(tmp_path / "people.csv", ["shop"]).features(
+        ["hold", "shop"], categories=["shop"], tokens=["?", "-999.0", "7"]
+    )
+    np.testing.assert_array_equal(found["hold"], [1.0, np.nan, 2.5, 3.0])
+    assert [None if pd.isna(cell) else cell for cell in found["shop"]] == ["007", None, "-999", None]
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+def test_values_of_categories_are_text_in_every_file(tmp_path, end):
+    """A column that holds digits only in one file, and words in another, has the same values."""
+    who = np.repeat(np.arange(12), 4)
+    table = pd.DataFrame({"person": who, "shop": np.array(["A1", "B2", "1010"])[who % 3], "code": 7 + who % 2})
+    table["born"] = np.array(["007", "7"])[who % 2]
+    if end == "csv":
+        table.to_csv(tmp_path / "people.csv", index=False)
+    else:
+        table.to_parquet(tmp_path / "people.parquet")
+    options = ("--label", "person", "--categories", "code,bo*", "--model", "tree", "--n-jobs", "1")
+    run("fit", tmp_path / f"people.{end}", *options, "-o", tmp_path / "m.simtree")
+    model = simtree.load(tmp_path / "m.simtree")
+    values = {column.name: set(column.values) for column in model.columns_.columns}
+    assert values == {"shop": {"A1", "B2", "1010"}, "code": {"7", "8"}, "born": {"007", "7"}}
+    digits = table[table["shop"] == "1010"]
+    digits.to_csv(tmp_path / "digits.csv", index=False)
+    digits.assign(code="eight").to_csv(tmp_path / "words.csv", index=False)
+    for name, is_known in (("digits", True), ("words", False)):
+        read = model.columns_.read(samples_of(model, read_samples(tmp_path / f"{name}.csv", words_of(model)), ["person"]))
+        codes = dict(zip(model.columns_.names, read.T, strict=True))
+        assert codes["shop"].max() < 3
+        assert (codes["code"] < 2).all() == is_known
+        assert codes["born"].max() < 2
+    (tmp_path / "pairs.csv").write_text("a,b\n0,1\n0,7\n")
+    by_row = run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / "digits.csv", "--n-jobs", "1").stdout
+    sides = [digits.iloc[rows].reset_index(drop=True).add_suffix(end) for rows, end in (([0, 0], "_1"), ([1, 7], "_2"))]
+    pd.concat(sides, axis=1).to_csv(tmp_path / "wide.csv", index=False)
+    wide = run("score", tmp_path / "m.simtree", tmp_path / "wide.csv", "--n-jobs", "1").stdout
+    assert [line.split(",")[-2:] for line in wide.splitlines()] == [line.split(",")[-2:] for line in by_row.splitlines()]
+
+
+def test_a_category_of_numbers_of_another_program_is_read_as_numbers(tmp_path):
+    who = np.repeat(np.arange(12), 4)
+    table = pd.DataFrame({"shop": 1010 + who % 3, "flag": who % 2 == 0})
+    model = simtree.SimilarityTree(max_depth=2, categorical_features=["shop", "flag"], random_state=0).fit(table, who)
+    table.assign(shop=table["shop"].astype(str).where(who > 0, "new")).to_csv(tmp_path / "new.csv", index=False)
+    found = samples_of(model, read_samples(tmp_path / "new.csv", words_of(model)), [])
+    np.testing.assert_array_equal(model.columns_.read(found)[4:], model.columns_.read(table)[4:])
+    assert model.columns_.read(found)[0, 0] >= FIRST_HASHED
+
+
+def test_dates_of_text_files_are_dates(tmp_path):
+    who = np.repeat(np.arange(12), 4)
+    days = pd.Timestamp("2020-01-31") + pd.to_timedelta(who, unit="D")
+    table = pd.DataFrame({"person": who, "day": days.strftime("%Y-%m-%d"), "seen": days.strftime("%Y-%m-%dT12:30:00+02:00")})
+    table["kept"], table["flag"] = table["day"], np.array(["True", "False"])[who % 2]
+    table.loc[3, ["day", "flag"]] = None
+    table.to_csv(tmp_path / "people.csv", index=False)
+    options = ("--label", "person", "--categories", "kept", "--model", "tree", "--n-jobs", "1")
+    said = run("fit", tmp_path / "people.csv", *options, "-o", tmp_path / "m.simtree").stderr
+    assert "day: date, 2.1% missing; seen: date and time; kept: category with 12 values; flag: boolean, 2.1% missing" in said
+    model = simtree.load(tmp_path / "m.simtree")
+    found = model.columns_.read(samples_of(model, read_samples(tmp_path / "people.csv"), ["person"]))
+    np.testing.assert_array_equal(found[0, :4], [18292.0, 18292.0, 10.5, 1.0])
+    table.assign(day="soon").to_csv(tmp_path / "words.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0,1\n")
+    done = run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / "words.csv", code=1)
+    assert "words.csv: column 'day', row 0 (line 2) is 'soon', but the model was fitted on dates there" in done.stderr
+
+
+def test_a_model_of_numbers_with_holes(tmp_path):
+    who = np.repeat(np.arange(12), 4)
+    table = pd.DataFrame({"person": who, "a": np.random.default_rng(0).normal(who, 0.3), "b": 1.0 * (who % 5)})
+    table.loc[::7, "a"] = np.nan
+    model = simtree.SimilarityTree(max_depth=3, random_state=0).fit(table[["a", "b"]], who)
+    model.save(tmp_path / "m.simtree")
+    sides = [
+        table[rows][["a", "b"]].reset_index(drop=True).add_suffix(end) for rows, end in ((slice(9), "_1"), (slice(9, 18), "_2"))
+    ]
+    pd.concat(sides, axis=1).to_csv(tmp_path / "wide.csv", index=False)
+    wide = run("score", tmp_path / "m.simtree", tmp_path / "wide.csv", "--n-jobs", "1").stdout
+    expected = model.pair_score(np.column_stack([np.arange(9), np.arange(9, 18)]), table[["a", "b"]])
+    assert [float(line.split(",")[-2]) for line in wide.splitlines()[1:]] == expected.tolist()
+    table.assign(a="tall").to_csv(tmp_path / "words.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0,1\n")
+    done = run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / "words.csv", code=1)
+    assert "words.csv has the column 'a' of text, such as 'tall', but the model was fitted on numbers there" in done.stderr
+    unnamed = simtree.SimilarityTree(max_depth=3, random_state=0).fit(table[["a", "b"]].to_numpy(), who)
+    found = samples_of(unnamed, Table(tmp_path / "people.csv", table), ["person"])
+    np.testing.assert_array_equal(found, table[["a", "b"]].to_numpy())
+
+
+def test_a_gallery_of_words(folder):
+    names = ["--label", "person", "--n-jobs", "1"]
+    run("enroll", folder / "g.gallery", folder / "people.csv", "--label", "person", "--model", folder / "m.simtree")
+    done = run("verify", folder / "g.gallery", folder / "people.csv", *names)
+    assert len(done.stdout.splitlines()) == len(people()) + 1
+    found = run("identify", folder / "g.gallery", folder / "people.csv", "--n-jobs", "1", "-k", "1").stdout
+    assert len(found.splitlines()) > len(people()) // 2

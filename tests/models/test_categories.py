@@ -30,6 +30,7 @@ from simtree import (
 from simtree.metrics import roc_curve
 from simtree.models import _presets as presets
 from simtree.models._table_members import Contents, for_table
+from simtree.models._table_report import what_was_done
 from simtree.pairs import PairSampler
 from simtree.pairs._categories import Categories
 from simtree.pairs._coordinates import SamplePairs
@@ -116,8 +117,8 @@ def test_values_of_one_person_are_not_in_the_file(tmp_path):
     tree.save(tmp_path / "m.simtree")
     content = (tmp_path / "m.simtree").read_bytes()
     assert b"a colour of one person" not in content
-    assert "a colour of one person" not in str(simtree.load(tmp_path / "m.simtree").columns_)
-    assert "town 25" in str(tree.columns_)
+    assert "a colour of one person" not in repr(simtree.load(tmp_path / "m.simtree").columns_)
+    assert "town 25" in repr(tree.columns_)
 
 
 def test_new_values_are_equal_or_different_and_not_missing():
@@ -340,6 +341,23 @@ def test_every_candidate_takes_a_table_as_it_was_read(name, tmp_path):
     )
 
 
+def test_auto_says_what_it_found_and_did(capsys, tmp_path):
+    table, y = people()
+    table.loc[::7, "height"] = np.nan
+    auto = AutoSimilarity(target_fpr=0.2, time_budget=0.0, open_set=True, random_state=0, verbose=1).fit(table, y)
+    said = capsys.readouterr().err
+    assert "Columns: height: number, 14.6% missing; colour: category with 5 values" in said
+    done = ["missing numbers are filled in by the median, with a column that tells where", "colour: a column per value"]
+    assert what_was_done(auto)[:2] == done
+    assert f"Done: {done[0]}." in said
+    assert "town: the rarity of a value" in what_was_done(auto)
+    auto.save(tmp_path / "m.simtree")
+    assert what_was_done(simtree.load(tmp_path / "m.simtree")) == what_was_done(auto)
+    voting = VotingSimilarity([("a", MODELS["tree"]), ("b", MODELS["tree"])]).fit(table, y)
+    assert "a: what is missing in one sample of a pair, or in both, has a learned side at every test" in what_was_done(voting)
+    assert what_was_done(SimilarityTree(max_depth=2).fit(table[["left"]], y)) == []
+
+
 def test_a_missing_category_is_missing_to_a_tree_that_auto_chose(monkeypatch, tmp_path):
     """Auto gives candidates what it has read; they must not take a missing value for one more value."""
     table, y = people()
@@ -388,7 +406,7 @@ def test_what_combines_trees_takes_tables_as_they_are(name, tmp_path):
     if hasattr(model, "explain_pair"):
         found = model.explain_pair(new.iloc[0].tolist(), new.iloc[1].tolist())
         assert found.score == pytest.approx(scores[0, 1])
-        assert found.x[list(found.feature_names).index("town")] == new["town"][0] or new["town"][0] not in str(model.columns_)
+        assert found.x[list(found.feature_names).index("town")] == new["town"][0] or new["town"][0] not in repr(model.columns_)
 
 
 def test_members_of_an_ensemble_have_the_states_of_missing_categories():

@@ -20,7 +20,7 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
         return method
 
 
-__all__ = ["CallbackSupportMixin", "pairs_watcher", "reported", "watched_pairs", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "pairs_watcher", "reported", "tell", "watched_pairs", "with_callbacks"]
 
 T = TypeVar("T")
 _WATCHER: ContextVar[Callable[[int], None]] = ContextVar("simtree_pairs_watcher", default=lambda n_pairs: None)
@@ -85,6 +85,12 @@ def reported(steps: Iterable[T], estimator: Any, *, n_steps: int, what: str, ver
         yield step
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator)
+
+
+def tell(sentence: str, *, verbose: int) -> None:
+    """Print a sentence on stderr, where progress is shown, if ``verbose``."""
+    if verbose:
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def _shown(steps: Iterable[T], n_steps: int, what: str) -> Iterator[T]:

@@ -28,7 +28,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._protocol import Enrol, FusionOption, NBest, Time, protocol_of
 from simtree.cli._tables import read_samples
 
@@ -78,7 +78,7 @@ def calibrate(
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
         learned = load_model(model)
         check_writable("--out" if out else "MODEL", target.parent, target)
-        found = read_samples(data)
+        found = read_samples(data, words_of(learned))
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         in_sessions, subgroups = (
             None if column is None else found.labels(column, option)

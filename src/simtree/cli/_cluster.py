@@ -24,7 +24,7 @@ from simtree.cli._common import (
     show_json,
 )
 from simtree.cli._galleries import GalleryAddress, Out, searched_gallery
-from simtree.cli._models import load_model, parallel_jobs, samples_of
+from simtree.cli._models import load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._tables import read_samples
 from simtree.gallery._address import shown
 from simtree.models import Clusters, cluster
@@ -86,7 +86,7 @@ def cluster_table(
         if out is not None:
             check_writable("--out", out.parent, out)
         others = [name for name in (label, key) if name is not None]
-        found = read_samples(data, others)
+        found = read_samples(data, [*others, *words_of(learned)])
         if not len(found):
             raise ValueError(f"{found.name} has no rows; give at least one.")
         y = None if label is None else found.labels(label, "--label").astype(str)

@@ -28,7 +28,7 @@ from simtree.cli._common import (
     table,
 )
 from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, words_of
 from simtree.cli._protocol import Enrol, FusionName, FusionOption, NBest, Time, protocol_of
 from simtree.cli._tables import check_there
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
@@ -210,7 +210,7 @@ def _from_model(
 ) -> Evaluation:
     """Evaluate a model on a table; ``columns`` are those of never_pair, by, sessions, enrol and time."""
     others = [name for name in (label, *columns.values()) if name is not None]
-    found, folder = read_for(client, data, others)
+    found, folder = read_for(client, data, others, words_of(learned))
     y, apart, pairs = labelled_pairs(found, label, columns["never_pair"])
     by, sessions = (
         None if (name := columns[option]) is None else found.labels(name, f"--{option}") for option in ("by", "sessions")

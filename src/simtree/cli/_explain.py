@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import load_model, samples_of
+from simtree.cli._models import load_model, samples_of, words_of
 from simtree.cli._tables import read_samples
 from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
@@ -76,7 +76,7 @@ def explain(
         if not hasattr(learned, "explain_pair"):
             what = _unexplained(getattr(learned, "best_estimator_", learned))
             raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
-        found = read_samples(data, [] if key is None else [key])
+        found = read_samples(data, [*([] if key is None else [key]), *words_of(learned)])
         samples = check_samples(learned, samples_of(learned, found, [] if key is None else [key]))
         pair = samples[[found.row(text, key) for text in (first, second)]]
         explanation = learned._explain_rows(pair)

@@ -45,6 +45,7 @@ from simtree.models._presets import (
     tree_preset,
 )
 from simtree.models._table_members import Contents, described, for_table
+from simtree.models._table_report import what_was_done
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._table import FROM_DTYPE, TableColumns
 
@@ -158,7 +159,12 @@ def fit(
         check_writable("--out", out.parent, out)
         client = opened.enter_context(opened_cluster(dask))
         others = [label] if never_pair is None else [label, never_pair]
-        found, folder = read_for(client, data, others)
+        found, folder = read_for(client, data, others, categories)
+        if folder is not None and (categories or missing):
+            raise ValueError(
+                f"--categories and --missing are not supported for {data} on a cluster, where columns must be numbers; leave "
+                "--dask out, or encode the columns first."
+            )
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         head = found if folder is None else folder.head
         names = choose_features(head, features or [], drop or [], others)
@@ -189,6 +195,8 @@ def fit(
             learner.columns_ = replace(learner.columns_, tokens=tuple(tokens))
         for warning in told:
             say(f"Warning: {_in_options(str(warning.message))}")
+        if kinds is not None:
+            learner.set_params(categorical_features=chosen or FROM_DTYPE)
         learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
         learner.save(out)
     result = {
@@ -201,6 +209,7 @@ def fit(
         "never_pair": never_pair,
         "features": names,
         "columns": described(kinds),
+        "done": what_was_done(learner),
         "n_pairs": pairs.n_pairs,
         "seed": seed,
         **describe_choice(learner),
@@ -222,18 +231,16 @@ def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str
     plain = all(dtype.kind in "biuf" for dtype in X.dtypes) and not X.isna().to_numpy().any()
     if plain and not chosen and not tokens:
         return None
-    if chosen or tokens:
-        learner.set_params(categorical_features=chosen)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fit says it again
         columns = TableColumns.of(X, chosen)
-    say("Columns: " + "; ".join(f"{column.name}: {column}" for column in columns.columns) + ".")
-    if not isinstance(learner, AutoSimilarity):
-        matrix = columns.read(X)
-        for_table(learner, Contents.of(matrix, len(columns.categories)))
-        learner.set_params(categorical_features=chosen or ([] if tokens else FROM_DTYPE))
-        if np.isnan(matrix).any() and learner.representation is not None:
-            say("Missing numbers are filled in by the median, with a column that tells where.")
+    if isinstance(learner, AutoSimilarity):
+        learner.set_params(categorical_features=chosen)
+        return columns
+    say(f"Columns: {columns}.")
+    for_table(learner, Contents.of(columns.with_holes(columns.read(X)), len(columns.categories)))
+    # A list, even an empty one, so that the kinds of columns are found, kept and shown.
+    learner.set_params(categorical_features=chosen)
     return columns
 
 
@@ -278,6 +285,8 @@ def _lines(result: dict[str, Any], what: str) -> list[Any]:
     rows.add_row("features", some_names(result["features"]))
     for column in result["columns"]:
         rows.add_row(f"column {column['name']}", column["words"])
+    for sentence in result["done"]:
+        rows.add_row("done", sentence)
     if result["never_pair"]:
         rows.add_row("never paired", f"rows with the same {result['never_pair']}")
     if result["chosen"]:

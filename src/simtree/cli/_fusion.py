@@ -23,7 +23,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._protocol import protocol_of
 from simtree.cli._tables import read_samples
 from simtree.evaluation import LearnedFusion
@@ -62,7 +62,7 @@ def fit_fusion(
     with friendly_errors(interrupted=f"Interrupted. {target} was not written."):
         learned = load_model(model)
         check_writable("--out" if out else "MODEL", target.parent, target)
-        found = read_samples(data)
+        found = read_samples(data, words_of(learned))
         y, apart, _ = labelled_pairs(found, label, never_pair)
         protocol = protocol_of(found, enrol, None, None, time)
         others = (label, never_pair, enrol, time)

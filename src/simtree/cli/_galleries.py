@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from simtree.cli._models import parallel_jobs, samples_of
+from simtree.cli._models import parallel_jobs, samples_of, words_of
 from simtree.cli._tables import Table, check_there, read_table, stream_table
 from simtree.cli._text_files import file_name
 from simtree.gallery import Gallery
@@ -68,18 +68,18 @@ def check_gallery(path: str) -> None:
         check_there(address)
 
 
-def read_rows(path: Path, label: str) -> Table:
-    """Return a table with at least one row, whose labels are text."""
-    found = read_table(path, [label])
+def read_rows(path: Path, label: str, model: Similarity) -> Table:
+    """Return a table with at least one row, whose labels and categories are text."""
+    found = read_table(path, [label, *words_of(model)])
     if not len(found):
         raise _no_rows(path)
     return found
 
 
-def stream_rows(path: Path, *, as_text: bool) -> Iterator[Table]:
-    """Yield the blocks of a table with at least one row; ``as_text`` as in `stream_table`."""
+def stream_rows(path: Path, model: Similarity | None = None, *, as_text: bool) -> Iterator[Table]:
+    """Yield the blocks of a table with at least one row; ``as_text`` as in `stream_table`. Categories of a model are text."""
     is_empty = True
-    for part in stream_table(path, as_text=as_text):
+    for part in stream_table(path, as_text=as_text, text=words_of(model)):
         if len(part):
             is_empty = False
             yield part
@@ -126,17 +126,20 @@ def read_for_enrolment(
         The samples.
     """
     given = [name.strip() for entry in metadata for name in entry.split(",") if name.strip()]
-    samples: list[NDArray[Any]] = []
+    samples: list[Any] = []
     others: list[pd.DataFrame] = []
+    is_table = model.columns_ is not None
     for part in stream_rows(path, as_text=True):
         names = [part.check_column(name, "--metadata") for name in given]
         kept = [part.check_column(label, "--label"), *([] if time is None else [part.check_column(time, "--time")]), *names]
         X = samples_of(model, part, kept)
-        samples.append(_converted(np.asarray(X), dtype))
+        samples.append(X if is_table else _converted(np.asarray(X), dtype))
         others.append(part.frame[list(dict.fromkeys(kept))])
     whole = pd.concat(others, ignore_index=True)
     if part.is_text:  # let pandas tell numbers from text, as it does for a table that it reads at once
         whole = pd.read_csv(io.StringIO(whole.to_csv(index=False)), low_memory=False, dtype={label: str})
+    if is_table:
+        return Table(path, whole, part.separator), names, pd.concat(samples, ignore_index=True)
     joined = np.concatenate(samples)
     return (
         Table(path, whole, part.separator),

@@ -95,13 +95,16 @@ def calibrate(
     It takes 59 people for a rate of 5 % and 299 for 1 %; with fewer, nothing is written, and the message says how many are
     needed. When the gallery grows, the allowed rate shrinks in proportion until it is calibrated again.
     """
-    with friendly_errors(interrupted="Interrupted. The gallery was not calibrated."):
-        found = read_rows(data, label)
-        with opened_gallery(gallery) as opened, parallel_jobs(opened.model, n_jobs):
-            X, taken = gallery_samples(opened, found, [label, time]), None if time is None else times_of(found, time)
-            with scoring_bar("searching", None):
-                promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence, time=taken)
-            described = opened.to_dict()
+    with (
+        friendly_errors(interrupted="Interrupted. The gallery was not calibrated."),
+        opened_gallery(gallery) as opened,
+        parallel_jobs(opened.model, n_jobs),
+    ):
+        found = read_rows(data, label, opened.model)
+        X, taken = gallery_samples(opened, found, [label, time]), None if time is None else times_of(found, time)
+        with scoring_bar("searching", None):
+            promise = opened.calibrate(X, ids_of(found, label), max_fpir=max_fpir, confidence=confidence, time=taken)
+        described = opened.to_dict()
     result = {"gallery": shown(gallery), "data": str(data), "promise": promise, **described["calibration"]}
     show_json(result) if as_json else show(f"Calibrated: {promise}.")
 

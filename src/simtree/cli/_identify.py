@@ -141,7 +141,7 @@ def _identified(
     gallery: Gallery, search: Callable[..., Candidates], data: Path, key: str | None, time: str | None, seen: Seen
 ) -> Iterator[pd.DataFrame]:
     """Yield the candidates of each block of a table."""
-    for part in stream_rows(data, as_text=key is not None):
+    for part in stream_rows(data, gallery.model, as_text=key is not None):
         taken = None if time is None else times_of(part, time)
         answer = search(gallery_samples(gallery, part, [key, time]), time=taken)
         seen.add(answer)
@@ -178,7 +178,7 @@ def verify(
 
 def _verified(gallery: Gallery, data: Path, label: str, time: str | None) -> Iterator[pd.DataFrame]:
     """Yield the decisions on each block of a table."""
-    for part in stream_rows(data, as_text=True):
+    for part in stream_rows(data, gallery.model, as_text=True):
         taken = None if time is None else times_of(part, time)
         answer = gallery.verify(ids_of(part, label), gallery_samples(gallery, part, [label, time]), time=taken)
         yield answer.to_frame().assign(accepted=answer.accepted.astype(np.int8))

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
+from simtree.cli._cells import as_fitted, is_text
 from simtree.cli._tables import Table, check_there, choose_features
 from simtree.models._load import load
-from simtree.pairs._cells import CATEGORY
+from simtree.pairs._cells import CATEGORY, DATE
 from simtree.pairs._sampling import PairSampler
-from simtree.pairs._table import LEFT_OUT
+from simtree.pairs._table import LEFT_OUT, TableColumns
 
 
 def load_model(path: Path) -> Any:
@@ -59,18 +61,46 @@ def samples_of(model: Any, found: Table, others: list[str]) -> Any:
     names = getattr(model, "feature_names_in_", None)
     table = getattr(model, "columns_", None)
     if table is not None:
-        used = [column for column in table.columns if column.kind != LEFT_OUT]
-        wanted = [found.check_column(column.name, "the model") for column in used]
-        categories = [column.name for column in used if column.kind == CATEGORY]
-        return found.features(wanted, categories=categories, tokens=table.tokens)
-    if names is not None and model._takes_missing():
-        return found.features([found.check_column(str(name), "the model") for name in names])
+        return table_features(table, found)
     if names is not None:
-        return found.numbers([found.check_column(str(name), "the model") for name in names])
+        return number_features(model, found, [found.check_column(str(name), "the model") for name in names])
     columns = choose_features(found, [], [], others)
     if len(columns) != model.n_features_in_:
         raise ValueError(
             f"{found.name} has {count(len(columns), 'feature')}, but the model was fitted on {model.n_features_in_}, without "
             "names; give a table with just these, in the same order."
         )
-    return found.numbers(columns).to_numpy()
+    return number_features(model, found, columns).to_numpy()
+
+
+def words_of(model: Any) -> list[str]:
+    """Return the columns that a model reads as categories: names, even if they are digits in a file."""
+    table = getattr(model, "columns_", None)
+    return [] if table is None else [column.name for column in table.columns if column.kind == CATEGORY]
+
+
+def table_features(table: TableColumns, found: Table, suffix: str = "") -> pd.DataFrame:
+    """Return the columns that a model was fitted on, each as the kind that it was; ``suffix`` follows their names."""
+    used = [column for column in table.columns if column.kind != LEFT_OUT]
+    places = {column.name: found.check_column(f"{column.name}{suffix}", "the model") for column in used}
+    of_kind = {kind: [places[column.name] for column in used if column.kind == kind] for kind in (CATEGORY, DATE)}
+    read = found.features(list(places.values()), categories=of_kind[CATEGORY], dates=of_kind[DATE], tokens=table.tokens)
+    for column in used:
+        if column.kind == CATEGORY:
+            read[places[column.name]] = as_fitted(read[places[column.name]], column.values)
+    return read
+
+
+def number_features(model: Any, found: Table, names: list[str]) -> pd.DataFrame:
+    """Return columns of numbers, with holes if the model takes them; a column that turned to words is named."""
+    if not model._takes_missing():
+        return found.numbers(names)
+    read = found.features(names)
+    for name in names:
+        if is_text(read[name]) and read[name].notna().any():
+            example = str(read[name].dropna().iloc[0])
+            raise ValueError(
+                f"{found.name} has the column {name!r} of text, such as {example!r}, but the model was fitted on numbers "
+                "there; convert it to numbers."
+            )
+    return read

@@ -32,7 +32,7 @@ from simtree.cli._common import (
     show_json,
 )
 from simtree.cli._evaluate import Unit
-from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of
+from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._tables import read_samples
 from simtree.evaluation._report import in_plain_words
 from simtree.report._write import Origin, write
@@ -109,7 +109,7 @@ def report(
             raise ImportError('The report needs altair and vl-convert-python; install them with: pip install "simtree[report]"')
         learned = load_model(model)
         check_writable("--out", out.parent, out)
-        found = read_samples(data)
+        found = read_samples(data, words_of(learned))
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         subgroups, in_sessions = (
             None if column is None else found.labels(column, option)

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, opened_output, say, scoring_bar
 from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for, scorer_for
-from simtree.cli._models import load_model, parallel_jobs
+from simtree.cli._models import load_model, number_features, parallel_jobs, table_features, words_of
 from simtree.cli._tables import Table, stream_table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
-from simtree.pairs._cells import CATEGORY
-from simtree.pairs._table import LEFT_OUT
 
 # Blocks of pairs: their rows; the identity and the sample of each side, if asked for; their scores.
 Scored = Iterator[tuple[pd.DataFrame, NDArray[Any] | None, NDArray[np.float64]]]
@@ -112,7 +110,7 @@ def _scored_rows(
 ) -> Scored:
     """Score pairs of rows of a table, block by block."""
     others = [name for name in (label, key) if name is not None]
-    found, folder = read_for(client, data, others, others)
+    found, folder = read_for(client, data, others, [*others, *words_of(learned)])
     identities = None if label is None else found.labels(label, "--label")
     score_rows = scorer_for(client, learned, samples_for(learned, found, folder, others))
     keys = None if key is None else found.labels(key, "--id")
@@ -131,7 +129,8 @@ def _scored(learned: Any, pairs: Path) -> Scored:
     names = getattr(learned, "feature_names_in_", None)
     if names is None:
         raise ValueError("the model was fitted without feature names, which PAIRS would refer to; give DATA and row numbers.")
-    for part in stream_table(pairs):
+    words = [f"{name}{side}" for name in words_of(learned) for side in SIDES]
+    for part in stream_table(pairs, text=words):
         both = np.stack([_side(learned, part, [str(name) for name in names], side) for side in SIDES], axis=1)
         yield part.frame, None, learned.pair_score(both)
 
@@ -141,13 +140,8 @@ def _side(learned: Any, part: Table, names: list[str], side: str) -> NDArray[Any
     table = getattr(learned, "columns_", None)
     wanted = [f"{name}{side}" for name in names]
     if table is None:
-        return np.asarray(part.numbers([part.check_column(name, "the model") for name in wanted]))
-    used = [column for column in table.columns if column.kind != LEFT_OUT]
-    for column in used:
-        part.check_column(f"{column.name}{side}", "the model")
-    words = [f"{column.name}{side}" for column in used if column.kind == CATEGORY]
-    read = part.features([f"{column.name}{side}" for column in used], categories=words, tokens=table.tokens)
-    return np.asarray(read.reindex(columns=wanted), dtype=object)
+        return np.asarray(number_features(learned, part, [part.check_column(name, "the model") for name in wanted]))
+    return np.asarray(table_features(table, part, side).reindex(columns=wanted), dtype=object)
 
 
 def _places(found: Table, key: str, keys: NDArray[Any]) -> dict[str, int]:

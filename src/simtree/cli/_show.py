@@ -57,6 +57,8 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     rows.add_row("features", _shortened(described["features"], described["n_features"]))
     for column in described["columns"]:
         rows.add_row(f"column {column['name']}", column["words"])
+    for sentence in described["done"]:
+        rows.add_row("done", sentence)
     for name, value in described["parameters"].items():
         rows.add_row(name, value)
     for sentence in described["cohorts"]:

@@ -8,6 +8,7 @@ import fnmatch
 import io
 import math
 import re
+import shlex
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
+from simtree.cli._cells import as_booleans, as_dates, as_words, is_text, without_tokens
 from simtree.cli._common import say
 from simtree.cli._text_files import (
     ENCODING,
@@ -120,7 +122,13 @@ class Table:
         return pd.DataFrame({name: self._numbers(name, can_drop) for name in names}, index=self.frame.index)
 
     def features(
-        self, names: Sequence[str], *, categories: Sequence[str] = (), tokens: Sequence[str] = (), can_drop: bool = False
+        self,
+        names: Sequence[str],
+        *,
+        categories: Sequence[str] = (),
+        dates: Sequence[str] = (),
+        tokens: Sequence[str] = (),
+        can_drop: bool = False,
     ) -> pd.DataFrame:
         """Return columns as they are: numbers, words and dates, with holes.
 
@@ -130,6 +138,8 @@ class Table:
             The columns.
         categories : sequence of str
             Columns of words, even if most of their cells are numbers.
+        dates : sequence of str
+            Columns that must be dates; others are dates if all of their cells are.
         tokens : sequence of str
             Words for a missing value.
         can_drop : bool, default=False
@@ -140,33 +150,37 @@ class Table:
         DataFrame
             Columns in which cells are of one kind.
         """
-        known = {name: self._feature(name, name in categories, tokens, can_drop) for name in names}
-        return pd.DataFrame(known, index=self.frame.index)
+        found = {name: self._feature(name, name in categories, name in dates, tokens, can_drop) for name in names}
+        return pd.DataFrame(found, index=self.frame.index)
 
-    def _feature(self, name: str, is_category: bool, tokens: Sequence[str], can_drop: bool) -> pd.Series:
+    def _feature(self, name: str, is_category: bool, is_date: bool, tokens: Sequence[str], can_drop: bool) -> pd.Series:
         """Return a column: numbers if nearly all of its cells are, so that a wrong cell is found."""
-        column = self.frame[name]
-        if column.dtype.kind in "iuf" and not is_category:
+        column = without_tokens(self.frame[name], tokens, is_category=is_category)
+        if is_category or isinstance(column.dtype, pd.CategoricalDtype):
+            return as_words(column)
+        if column.dtype.kind in "iuf":
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
             infinite = np.flatnonzero(np.isinf(numbers))
             if len(infinite):
                 remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or remove the row."
                 raise ValueError(f"{self._cell(name, infinite[0])} is infinite; replace it, {remedy}")
-        if column.dtype.kind not in "OUT" and not isinstance(column.dtype, pd.StringDtype):
+        if not is_text(column):
             return column
-        if tokens:
-            column = column.mask(column.astype(str).isin(list(tokens)))
-        if is_category:
-            return column.where(column.isna(), column.astype(str))
+        truths = as_booleans(column)
+        if truths is not None:
+            return truths
         read = pd.to_numeric(column, errors="coerce")
         n_present = int(column.notna().sum())
         if not n_present or int(read.notna().sum()) < MIN_SHARE_OF_NUMBERS * n_present:
             comments = np.flatnonzero(column.astype(str).str.startswith("#"))
             if len(comments):
                 self._refuse_comment(int(comments[0]))
-            return column
+            found = as_dates(column)
+            if found is None and is_date:
+                self._refuse_date(name, column)
+            return column if found is None else found
         if int(read.notna().sum()) < n_present:
-            self._numbers(name, can_drop)  # raises with the place of the cell
+            self._refuse_word(name, column, can_drop)
         return read
 
     def rows_of(self, column: str, wanted_by: str, samples: Table) -> NDArray[np.int64]:
@@ -221,21 +235,10 @@ class Table:
     def _numbers(self, name: str, can_drop: bool) -> NDArray[np.float64]:
         column = self.frame[name]
         remedy = f"or leave the column out with --drop {name!r}." if can_drop else "or remove the row."
-        kind = column.dtype.kind
-        if kind in "OUT" or isinstance(column.dtype, pd.StringDtype):
-            read = pd.to_numeric(column, errors="coerce")
-            odd = np.flatnonzero(read.isna() & column.notna())
-            if len(odd):
-                value = str(column.iloc[odd[0]])
-                self._refuse_comment(int(odd[0]))
-                cell = f"{self._cell(name, odd[0])} is {value!r}"
-                if DECIMAL_COMMA.fullmatch(value):
-                    raise ValueError(f"{cell}, with a decimal comma; write {value.replace(',', '.')}.")
-                if can_drop and not read.notna().any():
-                    raise ValueError(f"{cell}, and the column has no numbers; leave it out with --drop {name!r}.")
-                raise ValueError(f"{cell}, not a number; correct it, {remedy}")
-            column = read
-        elif kind not in "biuf":
+        if is_text(column):
+            self._refuse_word(name, column, can_drop)
+            column = pd.to_numeric(column)
+        elif column.dtype.kind not in "biuf":
             raise ValueError(f"{self.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it, {remedy}")
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         for what, wrong in (("empty", np.isnan(values)), ("infinite", np.isinf(values))):
@@ -245,6 +248,35 @@ class Table:
                 more = f" (so are {len(rows) - 1:,} more)" if len(rows) > 1 else ""
                 raise ValueError(f"{self._cell(name, rows[0])} is {what}{more}; fill it in, {remedy}")
         return np.asarray(values)
+
+    def _refuse_word(self, name: str, column: pd.Series, can_drop: bool) -> None:
+        """Raise if a cell of a column of numbers is not one, with its place and what may be meant."""
+        read = pd.to_numeric(column, errors="coerce")
+        odd = np.flatnonzero(read.isna() & column.notna())
+        if not len(odd):
+            return
+        value = str(column.iloc[odd[0]])
+        self._refuse_comment(int(odd[0]))
+        cell = f"{self._cell(name, odd[0])} is {value!r}"
+        if DECIMAL_COMMA.fullmatch(value):
+            raise ValueError(f"{cell}, with a decimal comma; write {value.replace(',', '.')}.")
+        if not can_drop:
+            raise ValueError(f"{cell}, not a number; correct it, or remove the row.")
+        if not read.notna().any():
+            raise ValueError(f"{cell}, and the column has no numbers; leave it out with --drop {name!r}.")
+        raise ValueError(
+            f"{cell}, not a number; correct it, say with --missing={shlex.quote(value)} that it stands for a missing value or "
+            f"with --categories {shlex.quote(name)} that the column holds names, or leave the column out with --drop {name!r}."
+        )
+
+    def _refuse_date(self, name: str, column: pd.Series) -> None:
+        """Raise if a cell of a column of dates is not one, with its place."""
+        for row in np.flatnonzero(column.notna()).tolist():
+            if isinstance(column.iloc[row], str) and as_dates(column.iloc[[row]]) is None:
+                raise ValueError(
+                    f"{self._cell(name, row)} is {str(column.iloc[row])!r}, but the model was fitted on dates there; write "
+                    "dates such as 2020-01-31."
+                )
 
     def _cell(self, column: str, row: int) -> str:
         """Return where a cell is, in words: rows are counted from 0, and text files have lines."""
@@ -285,7 +317,10 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def read_table(path: Path, text: Sequence[str] = ()) -> Table:
-    """Return the table in a file, by its extension; the columns in ``text`` are read as strings, even if they are digits."""
+    """Return the table in a file, by its extension.
+
+    The columns of text files that ``text`` names, also by patterns, are read as strings, even if they are digits.
+    """
     check_there(path)
     reader = _reader(path, text)
     if not (path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
@@ -309,15 +344,15 @@ def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
     return found
 
 
-def stream_table(path: Path, *, as_text: bool = False) -> Iterator[Table]:
+def stream_table(path: Path, *, as_text: bool = False, text: Sequence[str] = ()) -> Iterator[Table]:
     """Yield the blocks of a table that need not fit in memory; '-' is standard input, as CSV.
 
-    ``as_text``: cells of text files stay strings, for 007 may be a name.
+    ``as_text``: cells of text files stay strings, for 007 may be a name; ``text``: those of these columns do.
     """
     check_there(path)
     start = 0
     with _readable(path):
-        separator, frames = _parts(path, as_text)
+        separator, frames = _parts(path, str if as_text else dict.fromkeys(text, str))
         for frame in frames:
             yield Table(path, frame.rename(columns=str), separator, start)
             start += len(frame)
@@ -408,26 +443,32 @@ def _read_text(path: Path, text: Sequence[str]) -> Table:
     twice = header[header.duplicated()]
     if len(twice):
         raise UnreadableFileError(f"{file_name(path)} has two columns {twice.iloc[0]!r}; give each a name of its own.")
-    frame = read_frame(path, sep=separator, low_memory=False, dtype=dict.fromkeys(text, str), **options)
+    as_text = dict.fromkeys((name for name in header if _is_named(name, text)), str)
+    frame = read_frame(path, sep=separator, low_memory=False, dtype=as_text, **options)
     return Table(path, frame, _plain_separator(path, separator))
 
 
-def _parts(path: Path, as_text: bool) -> tuple[str | None, Iterator[pd.DataFrame]]:
+def _is_named(name: str, given: Sequence[str]) -> bool:
+    """Return whether a column is among names or patterns, one by one or separated by commas."""
+    pieces = [piece.strip() for entry in given for piece in (entry, *entry.split(","))]
+    return name in pieces or any(fnmatch.fnmatch(name, piece) for piece in pieces)
+
+
+def _parts(path: Path, dtype: Any) -> tuple[str | None, Iterator[pd.DataFrame]]:
     """Return the separator of a text file whose lines can be counted, and the blocks of a file."""
     if path == STANDARD_INPUT:
         head, stream = head_of(standard_input())
-        return None, _text_parts(stream, _separator(path, head), as_text)
+        return None, _text_parts(stream, _separator(path, head), dtype)
     if file_kind(path) in ("csv", "tsv"):
         separator = _separator(path, _head(path))
-        return _plain_separator(path, separator), _text_parts(path, separator, as_text)
+        return _plain_separator(path, separator), _text_parts(path, separator, dtype)
     if file_kind(path) == "parquet" or path.is_dir():
         return None, _parquet_parts(path)
     whole = read_table(path).frame
     return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
 
 
-def _text_parts(source: Any, separator: str, as_text: bool) -> Iterator[pd.DataFrame]:
-    dtype = str if as_text else None
+def _text_parts(source: Any, separator: str, dtype: Any) -> Iterator[pd.DataFrame]:
     with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=ENCODING, dtype=dtype) as parts:
         yield from parts
 

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.progress import CallbackSupportMixin, reported, with_callbacks
+from simtree._utils.progress import CallbackSupportMixin, reported, tell, with_callbacks
 from simtree._utils.validation import check_integer, check_n_jobs, check_real, count
 from simtree.evaluation import Estimate
 from simtree.io._fields import MAX_COUNT, Fields
@@ -29,6 +29,7 @@ from simtree.models._represented import RepresentedMixin
 from simtree.models._selection import Units, criterion, fit_arguments, fold_units, restricted, some_rows
 from simtree.models._stack import StackedSimilarity
 from simtree.models._table_members import Contents, for_table
+from simtree.models._table_report import what_was_done
 from simtree.models._timing import Budget
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training, check_two
@@ -94,7 +95,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     random_state : int, RandomState or None, default=None
         Random seed for folds, pairs and models.
     verbose : int, default=0
-        Set to 1 to show progress.
+        Set to 1 to show progress, the kinds of columns of a table, and what was done to them.
 
     Attributes
     ----------
@@ -203,6 +204,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             codes = None if groups is None else encode_groups(groups, len(samples))
             given_samples = self._numbers_and_codes(samples)[0]
             self._set_contents(given_samples)
+            if self.columns_ is not None:
+                tell(f"Columns: {self.columns_}.", verbose=self.verbose)
             data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
             comparison = self._compare(data, budget)
@@ -215,6 +218,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                 given = {"X": X, "y": y, "pairs": pairs, "never_pair": never_pair}
             self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
             self.threshold_ = self.best_estimator_.threshold_
+            for sentence in what_was_done(self):
+                tell(f"Done: {sentence}.", verbose=self.verbose)
             self._warn_of_rate(comparison)
             self._warn_of_open_set(data, chooser, comparison, members)
             del self._contents  # not part of what is fitted

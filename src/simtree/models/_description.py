@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from simtree.models._table_members import described
+from simtree.models._table_report import what_was_done
 
 
 def describe(learned: Any) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def describe(learned: Any) -> dict[str, Any]:
         "cohorts": _cohorts(learned),
         "n_features": int(learned.n_features_in_),
         "columns": described(getattr(learned, "columns_", None)),
+        "done": what_was_done(learned),
         "features": None if names is None else [str(name) for name in names],
         "n_trees": len(trees),
         "training_pairs": [int(trees[0].cells.n_same[0]), int(trees[0].cells.n_different[0])] if trees else None,

@@ -102,7 +102,7 @@ class TableColumns:
     array([[1.5, 1. , 0. ],
            [2. , 0. , 1. ],
            [2. , 1. , 0. ]])
-    >>> print("; ".join(f"{column.name}: {column}" for column in columns.columns))
+    >>> print(columns)
     size: number; colour: category with 2 values; new: boolean
     """
 
@@ -132,6 +132,9 @@ class TableColumns:
         if all(column.kind == LEFT_OUT for column in found):
             raise ValueError("X has no column left; name those of text in categorical_features.")
         return cls(tuple(found), names is not None)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{column.name}: {column}" for column in self.columns)
 
     @property
     def names(self) -> list[str]:
