@@ -167,6 +167,15 @@ def test_the_remedy_is_a_representation(holed):
         simtree.GaussianSimilarity().fit(*holed)
 
 
+@pytest.mark.parametrize("name", ["tree-cut", "stacked"])
+def test_the_metric_takes_missing_values(all_fitted, holed, name):
+    rows = holed[0][np.isnan(holed[0]).any(axis=1)][:2]
+    metric = all_fitted[name].get_metric()
+    assert metric(*rows) == all_fitted[name].pair_distance([rows])[0]
+    with pytest.raises(ValueError, match="numbers, NaN where one is missing, each"):
+        metric(np.full_like(rows[0], np.inf), rows[1])
+
+
 def test_infinities_stay_refused(holed):
     X, y = holed
     with_infinity = X.copy()

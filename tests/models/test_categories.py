@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import simtree
 from simtree import (
@@ -275,6 +277,29 @@ def test_a_model_is_fitted_on_pairs_of_lists_with_words():
     tree = SimilarityTree(max_depth=1, splitter="cut", categorical_features=[1]).fit(pairs, [1, 1, 0, 0])
     assert [column.kind for column in tree.columns_.columns] == ["number", "category"]
     assert tree.score(pairs, [1, 1, 0, 0]) == 1.0
+
+
+def test_an_ordinal_encoder_sorts_values_as_it_does_elsewhere():
+    table, y = people()
+    encoder = ColumnTransformer([("words", OrdinalEncoder(), ["colour"])])
+    tree = SimilarityTree(max_depth=1, representation=encoder, random_state=0).fit(table, y)
+    complete = table[table["colour"].notna()]
+    expected = OrdinalEncoder().fit_transform(complete[["colour"]])
+    np.testing.assert_array_equal(tree._represent(tree.columns_.read(complete)), expected)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (OrdinalEncoder(categories=[["red", "blue"]]), "OrdinalEncoder has the categories .*; leave categories='auto'"),
+        (OneHotEncoder(categories=[["red", "blue"]]), "OneHotEncoder has the categories"),
+        (make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder()), "fill_value='none', but it is"),
+    ],
+)
+def test_words_in_transformers_are_refused_in_one_sentence(step, said):
+    table, y = people()
+    with pytest.raises(ValueError, match=said):
+        SimilarityTree(max_depth=1, representation=ColumnTransformer([("words", step, ["colour"])])).fit(table, y)
 
 
 # Bad input -------------------------------------------------------------------------------------------

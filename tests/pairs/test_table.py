@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns, hashed, is
 
 COLOURS = ["red", "blue", None, "red", "green", "blue"]
 DAYS = [date(1970, 1, 2), date(1970, 1, 11), None, *[date(1970, 1, 2)] * 3]
-EXPECTED = np.array([[1.5, 1.0, 1.0, 0.0], [2.0, 0.0, 10.0, 1.0], [np.nan, 1.0, np.nan, -1.0], [1.0, 0.0, 1.0, 0.0]])
+# Values are sorted: blue, green, red.
+EXPECTED = np.array([[1.5, 1.0, 1.0, 2.0], [2.0, 0.0, 10.0, 0.0], [np.nan, 1.0, np.nan, -1.0], [1.0, 0.0, 1.0, 2.0]])
 
 
 def pandas_frame():
@@ -57,6 +59,35 @@ def test_all_data_frames_are_read_alike(name):
     np.testing.assert_array_equal(TableColumns.of(pandas_frame()).read(table)[:4], EXPECTED)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([7, 8, None, 7]).dictionary_encode(),
+        pa.chunked_array([pa.array([7, 8]).dictionary_encode(), pa.array([None, 7]).dictionary_encode()]),
+    ],
+)
+def test_categories_of_numbers_of_pyarrow_are_categories(column):
+    frames = [pa.table({"shop": column, "size": [1.0, 2.0, 3.0, 4.0]})]
+    frames.append(pd.DataFrame({"shop": pd.array([7, 8, None, 7], dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.int64())))}))
+    for table in frames:
+        columns = TableColumns.of(table)
+        assert (columns.columns[0].kind, columns.columns[0].values) == ("category", (7.0, 8.0))
+        np.testing.assert_array_equal(columns.read(table)[:, -1], [0.0, 1.0, -1.0, 0.0])
+
+
+def test_decimals_are_numbers():
+    columns = TableColumns.of(pa.table({"price": [Decimal("1.5"), None], "colour": ["a", "a"]}))
+    np.testing.assert_array_equal(columns.read(pa.table({"price": [Decimal("2.5")], "colour": ["a"]}))[0], [2.5, 0.0])
+
+
+@pytest.mark.parametrize("chosen", ["from_dtype", ["empty"]])
+def test_a_category_without_any_value_is_left_out_with_a_warning(chosen):
+    table = pandas_frame().assign(empty=pd.Categorical([None] * 6))
+    with pytest.warns(UserWarning, match="X has no value in column 'empty'; the model does not use it"):
+        columns = TableColumns.of(table, chosen)
+    assert (columns.columns[-1].kind, columns.columns[-1].missing) == ("left out", 1.0)
+
+
 @pytest.mark.parametrize("name", frames())
 def test_a_model_is_fitted_on_every_data_frame(name):
     table = frames()[name]
@@ -94,7 +125,7 @@ def test_new_values_are_equal_to_themselves_and_never_missing():
     assert codes[0] == codes[3] != codes[1] == codes[5]
     assert codes[2] == MISSING
     assert (codes[[0, 1]] >= FIRST_HASHED).all()
-    assert codes[4] == 0.0
+    assert codes[4] == 2.0
     np.testing.assert_array_equal(codes, codes.astype(np.float32))
     assert columns.read(new.iloc[:1])[0, 3] == codes[0]
 
@@ -141,7 +172,7 @@ def test_text_that_identifies_rows_is_left_out_unless_it_is_named():
 
 def test_words_of_a_row():
     columns = TableColumns.of(pandas_frame())
-    assert columns.words(np.array([1.5, 1.0, 3.0, 0.0])).tolist() == [1.5, 1.0, 3.0, "red"]
+    assert columns.words(np.array([1.5, 1.0, 3.0, 0.0])).tolist() == [1.5, 1.0, 3.0, "blue"]
     assert np.isnan(columns.words(np.array([1.5, 1.0, 3.0, -1.0]))[3])  # not a word, which a value could be
     assert columns.words(np.array([1.5, 1.0, 3.0, hashed("new")]))[3] == "(other)"
 
@@ -170,7 +201,16 @@ def test_ten_thousand_values_of_many_rows_are_read_in_bounded_memory():
     [
         ({"a": [1, "x", 1]}, "from_dtype", "column 'a' of mixed types, such as 1 and 'x'; make all of its values text"),
         ({"a": ["x", True, "x"]}, "from_dtype", "mixed types, such as 'x' and True"),
-        ({"a": [[1], [2], [1]]}, "from_dtype", "unhashable|mixed types"),
+        (
+            {"a": [[1], [2], [1]]},
+            "from_dtype",
+            r"column 'a' with values of the type list, such as \[1\]; make numbers, text or",
+        ),
+        (
+            {"a": [time(0), time(1)]},
+            "from_dtype",
+            r"values of the type time, such as datetime.time\(0, 0\); make numbers, text or",
+        ),
         ({"a": [1.0, np.inf, 2.0], "b": ["x", "x", "y"]}, "from_dtype", "infinity in column 'a', first in row 1"),
         ({"a": [1.0, 2.0, 3.0]}, ["a"], "names the column 'a', whose values are all different"),
         ({"a": [1.0, 2.0, 3.0]}, ["b"], "categorical_features has 'b'; the columns of X are 'a'"),

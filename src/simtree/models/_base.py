@@ -350,6 +350,8 @@ class PairDistance:
     def _checked(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.float64]:
         samples = np.array([u, v], dtype=np.float64)
         n_features = self._model.n_features_in_
-        if samples.shape != (2, n_features) or not np.isfinite(samples).all():
-            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} finite numbers each.")
+        takes_missing = self._model._takes_missing()
+        if samples.shape != (2, n_features) or not (np.isfinite(samples) | (takes_missing & np.isnan(samples))).all():
+            numbers = "numbers, NaN where one is missing," if takes_missing else "finite numbers"
+            raise ValueError(f"u and v have shape {samples.shape[1:]}; give two samples of {n_features} {numbers} each.")
         return samples

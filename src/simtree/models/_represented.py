@@ -18,7 +18,7 @@ from simtree.representation._applied import (
     representation_from_state,
     representation_state,
 )
-from simtree.representation._columns import takes_categories, takes_missing, with_numbered_columns
+from simtree.representation._columns import refuse_words, takes_categories, takes_missing, with_numbered_columns
 
 # Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
 OTHER = -2.0
@@ -90,6 +90,8 @@ class RepresentedMixin:
         """Return the representation with its columns by number, for it is given samples without names."""
         columns = getattr(self, "columns_", None)
         names = getattr(self, "feature_names_in_", None) if columns is None else columns.names
+        if columns is not None:
+            refuse_words(self.representation)
         return with_numbered_columns(self.representation, names)
 
     def _takes_represented_missing(self) -> bool:

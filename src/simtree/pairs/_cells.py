@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ class Cells:
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
-    declared: bool = False  # by the type of the column
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -46,7 +46,7 @@ class Cells:
         known = np.unique(codes[codes >= 0])
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
-        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()), self.declared)
+        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()))
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -91,13 +91,12 @@ def _series_cells(name: str, column: Any) -> Cells:
     dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # a category of pandas
         values = column.cat.categories
-        return _coded(name, column.cat.codes.to_numpy(), values.to_numpy(), declared=True)
-    declared = dtype.startswith(("categorical", "enum", "dictionary"))
-    if dtype.startswith("dictionary"):
-        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        column = column.cast(column.type.value_type)
+        return _coded(column.cat.codes.to_numpy(), values.to_numpy())
+    if dtype.startswith("dictionary"):  # a category of pyarrow, also inside of pandas; of numbers, too
+        cells = column.to_pylist() if hasattr(column, "to_pylist") else column.astype(object).tolist()
+        return _object_cells(name, _as_objects(cells)).as_values()
     if hasattr(column, "to_pylist") and not dtype.startswith(("int", "uint", "float", "double", "half", "date", "timestamp")):
-        array = np.array([*column.to_pylist(), None], dtype=object)[:-1]  # pyarrow: strings and booleans
+        array = _as_objects(column.to_pylist())  # pyarrow: strings and booleans
     elif hasattr(column, "isna") and is_numeric(column.dtype):
         array = column.to_numpy(dtype=np.float64, na_value=np.nan) if dtype != "bool" else column.to_numpy()
         if dtype.startswith("bool"):
@@ -106,8 +105,12 @@ def _series_cells(name: str, column: Any) -> Cells:
         array = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
     else:
         array = np.asarray(column.to_numpy())
-    found = _array_cells(name, array)
-    return replace(found, declared=declared) if declared else found
+    return _array_cells(name, array)
+
+
+def _as_objects(cells: list[Any]) -> NDArray[Any]:
+    """Return cells as an array of one dimension, also if they are lists."""
+    return np.array([*cells, None], dtype=object)[:-1]
 
 
 def _array_cells(name: str, array: NDArray[Any]) -> Cells:
@@ -129,14 +132,26 @@ def _array_cells(name: str, array: NDArray[Any]) -> Cells:
 
 def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     lookup: dict[Any, int] = {}
-    codes = np.fromiter(
-        (-1 if _is_missing(cell) else lookup.setdefault(cell, len(lookup)) for cell in array), np.int64, len(array)
-    )
+    try:
+        codes = np.fromiter(
+            (-1 if _is_missing(cell) else lookup.setdefault(cell, len(lookup)) for cell in array), np.int64, len(array)
+        )
+    except TypeError:  # a list cannot be looked up
+        codes = None
     values = list(lookup)
+    odd = next(
+        (cell for cell in (array if codes is None else values) if not _is_missing(cell) and _kind_of(cell) is None), None
+    )
+    if odd is not None:
+        raise ValueError(
+            f"X has the column {name!r} with values of the type {type(odd).__name__}, such as {odd!r}; make numbers, text or "
+            "dates of them, or drop it."
+        )
+    assert codes is not None
     kinds = {_kind_of(value) for value in values}
-    if len(kinds) > 1 or None in kinds:
+    if len(kinds) > 1:
         first = values[0]
-        other = next((value for value in values if _kind_of(value) is None or _kind_of(value) != _kind_of(first)), first)
+        other = next(value for value in values if _kind_of(value) != _kind_of(first))
         raise ValueError(
             f"X has the column {name!r} of mixed types, such as {first!r} and {other!r}; make all of its values text, or all "
             "of them numbers."
@@ -150,12 +165,12 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes])
 
 
-def _coded(name: str, codes: NDArray[Any], values: NDArray[Any], *, declared: bool) -> Cells:
+def _coded(codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     """Return the cells of a column of categories, of which only the values that occur are kept."""
     used = np.unique(codes[codes >= 0])
     renumbered = np.full(len(values) + 1, -1)
     renumbered[used] = np.arange(len(used))
-    return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()), declared)
+    return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()))
 
 
 def _is_missing(cell: Any) -> bool:
@@ -168,7 +183,7 @@ def _kind_of(value: Any) -> str | None:
         return CATEGORY
     if isinstance(value, bool | np.bool_):
         return BOOLEAN
-    if isinstance(value, numbers.Real):
+    if isinstance(value, numbers.Real | Decimal):
         return NUMBER
     return DATE if isinstance(value, date | np.datetime64) else None
 

@@ -99,9 +99,9 @@ class TableColumns:
     >>> columns.names
     ['size', 'new', 'colour']
     >>> columns.read(table)
-    array([[1.5, 1. , 0. ],
-           [2. , 0. , 1. ],
-           [2. , 1. , 0. ]])
+    array([[1.5, 1. , 1. ],
+           [2. , 0. , 0. ],
+           [2. , 1. , 1. ]])
     >>> print(columns)
     size: number; colour: category with 2 values; new: boolean
     """
@@ -130,7 +130,7 @@ class TableColumns:
         chosen = chosen_columns(categorical_features, names, len(cells))
         found = [_column(str(j) if names is None else names[j], own, j in chosen) for j, own in enumerate(cells)]
         if all(column.kind == LEFT_OUT for column in found):
-            raise ValueError("X has no column left; name those of text in categorical_features.")
+            raise ValueError("X has no column left; give one with values, and name those of text in categorical_features.")
         return cls(tuple(found), names is not None)
 
     def __str__(self) -> str:
@@ -422,7 +422,8 @@ def _column(name: str, cells: Cells, chosen: bool) -> Column:
         own = cells.as_values()
         n_present = int(np.count_nonzero(own.array >= 0))
         if not n_present:
-            return Column(name, CATEGORY, missing)
+            warnings.warn(f"X has no value in column {name!r}; the model does not use it.", UserWarning, stacklevel=2)
+            return Column(name, LEFT_OUT, missing)
         if len(own.values) > MAX_DISTINCT_SHARE * n_present and n_present > 1:
             if chosen and len(own.values) == n_present:
                 raise ValueError(
@@ -437,7 +438,9 @@ def _column(name: str, cells: Cells, chosen: bool) -> Column:
                     stacklevel=2,
                 )
                 return Column(name, LEFT_OUT, missing, len(own.values))
-        return Column(name, CATEGORY, missing, len(own.values), own.values)
+        # Sorted, as encoders of scikit-learn have them, and so that the order of the rows cannot be told from a file.
+        values = tuple(sorted(own.values, key=lambda value: (isinstance(value, str), value)))
+        return Column(name, CATEGORY, missing, len(values), values)
     _check_finite(name, cells)
     has_time = False
     if cells.kind == DATE:

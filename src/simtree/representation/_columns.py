@@ -397,6 +397,46 @@ def takes_missing(representation: Any) -> bool:
     return False
 
 
+def refuse_words(representation: Any) -> None:
+    """Raise if a transformer of scikit-learn is told of words: of a table, it is given the numbers of values.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        The representation of a model that reads tables.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import OrdinalEncoder
+    >>> refuse_words(OrdinalEncoder())
+    """
+    if isinstance(representation, Pipeline):
+        steps = [step for _, step in representation.steps]
+    elif isinstance(representation, ColumnRepresentation) or is_column_transformer(representation):
+        steps = [part[1] for part in representation.transformers]
+    else:
+        _refuse_words_of(representation)
+        return
+    for step in steps:
+        refuse_words(step)
+
+
+def _refuse_words_of(step: Any) -> None:
+    name = type(step).__name__
+    given = getattr(step, "categories", None)
+    listed = [value for values in given for value in values] if isinstance(given, list | tuple | np.ndarray) else []
+    if any(isinstance(value, str) for value in listed):
+        raise ValueError(
+            f"representation: {name} has the categories {given!r}, but it is given the numbers of the values of a table, which "
+            "are sorted; leave categories='auto', or encode the column before."
+        )
+    if isinstance(getattr(step, "fill_value", None), str):
+        raise ValueError(
+            f"representation: {name} has fill_value={step.fill_value!r}, but it is given the numbers of the values of a table; "
+            "leave it out before an encoder, which has a place for missing values, or set strategy='most_frequent'."
+        )
+
+
 def passes_missing(representation: Any) -> bool:
     """Return whether a representation takes NaN and leaves it where it is, as scikit-learn's scalers do.
 
