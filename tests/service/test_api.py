@@ -7,11 +7,13 @@ import math
 from urllib.parse import quote
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from running_service import make_gallery
-from simtree import Gallery
+from simtree import Gallery, SimilarityTree
 from simtree.service._access import OPEN, ROUTES
+from simtree.service._client import _cells
 from simtree.service._served import number
 
 pytestmark = pytest.mark.slow
@@ -306,3 +308,41 @@ def test_a_gallery_in_postgresql_is_served_alike(started, folder, postgres_serve
 
 def test_numbers_that_json_cannot_hold():
     assert [number(value) for value in (1, math.inf, -math.inf, math.nan)] == [1.0, None, None, None]
+
+
+def test_a_model_of_a_table_is_served(started, folder, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 6)
+    table = pd.DataFrame(
+        {"colour": np.array(["red", "green", "blue"])[y % 3], "height": rng.normal(y, 0.5), "left": y % 2 == 0}
+    )
+    table["born"] = pd.Timestamp("2000-01-01") + pd.to_timedelta(y, unit="D")
+    table.loc[::7, ["colour", "height"]] = None
+    model = SimilarityTree(max_depth=4, n_pairs=500, random_state=0).fit(table, y)
+    with Gallery.create(tmp_path / "words.gallery", model) as gallery:
+        gallery.enroll([f"p{who}" for who in y], table)
+        expected = gallery.verify(["p0", "p1"], table.iloc[[1, 0]]).score
+    sent = [["red", float(table["height"][1]), True, "2000-01-01"], [None, None, True, "2000-01-01"]]
+    with started(folder, gallery=tmp_path / "words.gallery") as api:
+        claims = [{"id": id, "sample": sample} for id, sample in zip(["p0", "p1"], sent, strict=True)]
+        answer = post(api, "/v1/verify", {"claims": claims}).json()
+        assert [result["score"] for result in answer["results"]] == expected.tolist()
+        found = post(api, "/v1/explain", {"id": "p0", "sample": sent[0]}).json()
+        values = {entry["feature"]: entry["value"] for entry in found["contributions"]}
+        assert values == dict(zip(["colour", "height", "left", "born"], sent[0], strict=True))
+        assert found["score"] == expected[0]
+        assert enrol(api, "new", np.array(sent, dtype=object), "words").json()["n_samples"] == 2
+        for bad, said in (
+            (["red", "tall", True, "2000-01-01"], "'height' of text, such as 'tall', but the model was fitted on numbers"),
+            (["red", 1.0, True, "soon"], "the value 'soon' for a date"),
+            (["red", 1.0, True], "3 columns"),
+        ):
+            refused = post(api, "/v1/identify", {"samples": [bad]})
+            assert refused.status_code == 422
+            assert said in refused.text
+
+
+def test_a_client_sends_words_and_what_is_missing():
+    sent = _cells([["red", np.nan, None, np.float32(1.5), True], ["blue", 2, pd.NA, 1.0, False]])
+    assert sent == [["red", None, None, 1.5, True], ["blue", 2, None, 1.0, False]]
+    assert _cells(np.array([[1.0, np.nan]])) == [[1.0, None]]

@@ -134,14 +134,12 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     lookup: dict[Any, int] = {}
     try:
         codes = np.fromiter(
-            (-1 if _is_missing(cell) else lookup.setdefault(cell, len(lookup)) for cell in array), np.int64, len(array)
+            (-1 if is_missing(cell) else lookup.setdefault(cell, len(lookup)) for cell in array), np.int64, len(array)
         )
     except TypeError:  # a list cannot be looked up
         codes = None
     values = list(lookup)
-    odd = next(
-        (cell for cell in (array if codes is None else values) if not _is_missing(cell) and _kind_of(cell) is None), None
-    )
+    odd = next((cell for cell in (array if codes is None else values) if not is_missing(cell) and _kind_of(cell) is None), None)
     if odd is not None:
         raise ValueError(
             f"X has the column {name!r} with values of the type {type(odd).__name__}, such as {odd!r}; make numbers, text or "
@@ -173,7 +171,7 @@ def _coded(codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()))
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """Return whether a cell is None, NaN, or what pandas has in their place."""
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 

@@ -80,7 +80,7 @@ class Client:
         dict
             Score, threshold and decision.
         """
-        answer = self._ask("POST", "/v1/verify", json={"claims": [{"id": id, "sample": _numbers(sample)}]})
+        answer = self._ask("POST", "/v1/verify", json={"claims": [{"id": id, "sample": _cells(sample)}]})
         return {**answer, **answer.pop("results")[0]}
 
     def identify(self, samples: ArrayLike, **options: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Client:
         dict
             Candidates of each sample, and the threshold.
         """
-        return self._ask("POST", "/v1/identify", json={"samples": _numbers(samples), **options})
+        return self._ask("POST", "/v1/identify", json={"samples": _cells(samples), **options})
 
     def explain(self, id: str, sample: ArrayLike) -> dict[str, Any]:
         """Return what each feature contributes to the score of a sample with an identity.
@@ -101,7 +101,7 @@ class Client:
         dict
             Contributions of features.
         """
-        return self._ask("POST", "/v1/explain", json={"id": id, "sample": _numbers(sample)})
+        return self._ask("POST", "/v1/explain", json={"id": id, "sample": _cells(sample)})
 
     def enroll(self, id: str, samples: ArrayLike, *, request: str | None = None, **options: Any) -> dict[str, Any]:
         """Enrol samples of an identity; options are ``metadata``, ``time`` and ``on_duplicate``.
@@ -112,7 +112,7 @@ class Client:
             What was done.
         """
         headers = {"Idempotency-Key": request or str(uuid.uuid4())}
-        return self._ask("POST", f"{_path(id)}/samples", json={"samples": _numbers(samples), **options}, headers=headers)
+        return self._ask("POST", f"{_path(id)}/samples", json={"samples": _cells(samples), **options}, headers=headers)
 
     def subjects(self, **options: Any) -> dict[str, Any]:
         """Return ids; options are ``prefix``, ``after`` and ``limit``.
@@ -174,8 +174,14 @@ class Client:
         raise ServiceError(answer.status_code, said.get("detail", answer.reason_phrase), said.get("request", ""))
 
 
-def _numbers(samples: ArrayLike) -> Any:
-    return np.asarray(samples, dtype=np.float64).tolist()
+def _cells(samples: ArrayLike) -> Any:
+    """Return samples as JSON has them: null where a value is missing."""
+    cells = np.asarray(samples, dtype=object)
+    if cells.ndim:
+        return [_cells(entry) for entry in cells]
+    value = cells.item()
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if value is None or type(value).__name__ == "NAType" or value != value else value
 
 
 def _path(id: str) -> str:

@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-Sample = Annotated[list[Number], Field(min_length=1, description="One number per feature, in the order of /v1/gallery.")]
+Word = Annotated[str, Strict(), Field(max_length=1000)]
+Sample = Annotated[
+    list[Number | Word | Annotated[bool, Strict()] | None],
+    Field(
+        min_length=1,
+        description="One value per feature, in the order of /v1/gallery: a number; text, a date such as 2020-01-31 or true and "
+        "false where the model was fitted on them; null where a value is missing, if the model takes that.",
+    ),
+]
 Id = Annotated[str, Field(min_length=1, max_length=1000)]
 Scalar = Annotated[str, Strict()] | Annotated[bool, Strict()] | Annotated[int, Strict()] | Number
 FINGERPRINT = "3f0c9a6b"
@@ -139,7 +147,10 @@ class Contribution(BaseModel):
     """What a feature adds to a score."""
 
     feature: str
-    value: Annotated[float | None, Field(description="Its value in the sample that was sent.")]
+    value: Annotated[
+        float | Annotated[str, Strict()] | Annotated[bool, Strict()] | None,
+        Field(description="Its value in the sample that was sent."),
+    ]
     contribution: float | None
 
 

@@ -14,8 +14,11 @@ import numpy as np
 
 from simtree.gallery import Candidates, Gallery, GalleryError
 from simtree.models import Similarity
+from simtree.pairs._cells import DATE
 from simtree.service._refusals import RefusedError
 
+# What a sample has per feature.
+Cell = float | str | bool | None
 # Features of an explanation that are listed; the others are summed up.
 N_EXPLAINED = 15
 
@@ -106,10 +109,9 @@ class Served:
             "n_identities": described["n_identities"],
         }
 
-    def verify(self, ids: Sequence[str], samples: Sequence[Sequence[float]]) -> dict[str, Any]:
+    def verify(self, ids: Sequence[str], samples: Sequence[Sequence[Cell]]) -> dict[str, Any]:
         """Decide about claims."""
-        self._model()
-        found = self._reader.verify(list(ids), _matrix(samples))
+        found = self._reader.verify(list(ids), _matrix(self._model(), samples))
         results = [
             {
                 "id": str(found.id[row]),
@@ -128,15 +130,14 @@ class Served:
         }
 
     def identify(
-        self, samples: Sequence[Sequence[float]], k: int, max_fpir: float | None, where: Mapping[str, Any] | None
+        self, samples: Sequence[Sequence[Cell]], k: int, max_fpir: float | None, where: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         """Search for the best identities.
 
         Without a rate, that of the calibration decides; if the gallery is not calibrated, or has outgrown its calibration,
         there is no decision.
         """
-        self._model()
-        X = _matrix(samples)
+        X = _matrix(self._model(), samples)
         rate = self._reader.max_fpir if max_fpir is None else max_fpir
         promise = "no decision: the gallery is not calibrated for people who are not enrolled."
         if rate is not None:
@@ -149,13 +150,17 @@ class Served:
                 promise = f"no decision: {error}"
         return _ranked(self._reader.identify(X, k=k, where=where), promise)
 
-    def explain(self, id: str, sample: Sequence[float]) -> dict[str, Any]:
+    def explain(self, id: str, sample: Sequence[Cell]) -> dict[str, Any]:
         """Explain a score by the contributions of features, without the values of the enrolled sample."""
         model = self._model()
-        found = self._reader.explain(id, np.asarray(sample, dtype=np.float64))
+        found = self._reader.explain(id, _matrix(model, [sample])[0])
         order = found.order()
         listed, rest = order[:N_EXPLAINED], order[N_EXPLAINED:]
-        own = len(sample) == len(found.feature_names)  # a representation may have other features
+        values: dict[str, Cell] = {}
+        if getattr(model, "columns_", None) is not None:  # which has categories last
+            values = dict(zip(self.describe()["features"], sample, strict=True))
+        elif len(sample) == len(found.feature_names):  # a representation may have other features
+            values = dict(zip(found.feature_names, sample, strict=True))
         return {
             "id": id,
             "score": number(found.score),
@@ -165,7 +170,7 @@ class Served:
             "contributions": [
                 {
                     "feature": found.feature_names[j],
-                    "value": number(sample[j]) if own else None,
+                    "value": values.get(found.feature_names[j]),
                     "contribution": number(found.contributions[j]),
                 }
                 for j in listed.tolist()
@@ -197,7 +202,7 @@ class Served:
     def enrol(
         self,
         id: str,
-        samples: Sequence[Sequence[float]],
+        samples: Sequence[Sequence[Cell]],
         *,
         metadata: Mapping[str, Any] | None,
         time: datetime | None,
@@ -205,7 +210,7 @@ class Served:
         request: str,
     ) -> dict[str, Any]:
         """Enrol samples of an identity, once per request."""
-        X = _matrix(samples)
+        X = _matrix(self._model(), samples)
         columns = {name: [value] * len(X) for name, value in metadata.items()} if metadata else None
         how = {"report": "warn"}.get(on_duplicate, on_duplicate)
         done = self._writer.enroll([id] * len(X), X, metadata=columns, time=time, on_duplicate=how, request=request)
@@ -239,10 +244,30 @@ def number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _matrix(samples: Sequence[Sequence[float]]) -> Any:
+def _matrix(model: Similarity, samples: Sequence[Sequence[Cell]]) -> Any:
+    """Return samples as an array that the model takes, NaN or None where a value is missing."""
     if len({len(sample) for sample in samples}) > 1:
         raise ValueError("the samples have different numbers of values; give one per feature.")
-    return np.asarray(samples, dtype=np.float64)
+    columns = getattr(model, "columns_", None)
+    if columns is None:
+        odd = next((cell for sample in samples for cell in sample if isinstance(cell, str | bool)), None)
+        if odd is not None:
+            raise ValueError(f"a sample has the value {odd!r:.60}, but the model was fitted on numbers; give numbers.")
+        return np.asarray(samples, dtype=np.float64)
+    cells = np.array(samples, dtype=object)
+    for column in range(min(len(columns.columns), cells.shape[1])):
+        if columns.columns[column].kind == DATE:
+            cells[:, column] = [_date(cell) for cell in cells[:, column]]
+    return cells
+
+
+def _date(cell: Cell) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return datetime.fromisoformat(cell)
+    except ValueError:
+        raise ValueError(f"a sample has the value {cell!r:.60} for a date; write it as 2020-01-31.") from None
 
 
 def _ranked(found: Candidates, promise: str) -> dict[str, Any]:

@@ -160,7 +160,7 @@ function explanation(answer) {
   const largest = Math.max(...rows.map((row) => Math.abs(row[2])), 1e-12);
   const items = rows.map(([name, value, amount]) =>
     make("li", [
-      make("span", value === null ? name : `${name} = ${digits(value)}`, { class: "name" }),
+      make("span", value === null ? name : `${name} = ${typeof value === "number" ? digits(value) : value}`, { class: "name" }),
       make("progress", [], { max: largest, value: Math.abs(amount), "aria-hidden": "true", class: amount < 0 ? "against" : "for" }),
       make("span", `${amount < 0 ? "−" : "+"}${digits(Math.abs(amount))}`, { class: "amount" }),
     ]),
