@@ -79,6 +79,15 @@ def test_without_dask(folder, monkeypatch, tmp_path):
     assert 'pip install "simtree[dask]"' in result.output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [("--categories", "a"), ("--missing", "?")])
+def test_options_for_files_are_refused_for_a_folder_on_a_cluster(folder, client, tmp_path, option):
+    command = ["fit", folder, "--label", "person", "-o", tmp_path / "m.simtree", "--dask", client.scheduler.address, *option]
+    result = RUN.invoke(app, [str(part) for part in command])
+    assert result.exit_code == 1
+    assert "--categories and --missing are not supported for" in result.stderr
+
+
 def test_a_folder_without_tables_is_refused(tmp_path):
     result = RUN.invoke(app, ["fit", str(tmp_path), "--label", "person", "-o", str(tmp_path / "m")])
     assert result.exit_code == 1

@@ -13,11 +13,12 @@ import zlib
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import simtree.report
 from report_people import held_out, model_of
-from simtree import GaussianSimilarity, evaluate
+from simtree import GaussianSimilarity, SimilarityTree, evaluate
 from simtree.evaluation._report import ThresholdRates
 from simtree.metrics import eer, roc_curve
 from simtree.pairs._coordinates import CoordinateSet
@@ -90,6 +91,18 @@ def test_values_are_shown_of_samples_that_are_not_images(tmp_path):
     simtree.report.write(model_of("forest"), X, y, tmp_path / "page.html", with_samples=True, n_hardest=1)
     page = without_vega((tmp_path / "page.html").read_text())
     assert [value for value in X.to_numpy().ravel() if f"{value:.4g} and " in page]
+
+
+def test_a_table_with_words_and_holes_has_a_report(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 4)
+    table = pd.DataFrame({"colour": np.array(["ochre", "mauve", "umber"])[y % 3], "size": rng.normal(y, 1.0)})
+    table["note"] = [f"note {k}" for k in range(len(y))]
+    table.loc[::7, ["colour", "size"]] = None
+    with pytest.warns(UserWarning, match="'note' of text"):
+        tree = SimilarityTree(max_depth=3, random_state=0).fit(table, y)
+    simtree.report.write(tree, table.drop(columns="note"), y, tmp_path / "b.html", with_samples=True)
+    assert re.search("colour: (missing|ochre|mauve|umber) and (missing|ochre|mauve|umber)", (tmp_path / "b.html").read_text())
 
 
 def test_the_file_is_one_file_and_its_policy_allows_just_its_scripts(pages):

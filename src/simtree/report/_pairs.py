@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.report._hardest import ScoredPair
 from simtree.report._images import grey_image, signed_image
+from simtree.trees._explanation import value_text
 
 MAX_FEATURES = 6
 
@@ -83,13 +84,15 @@ def describe_pair(
     if with_samples and image_shape is not None:
         images = [(f"row {row}", grey_image(samples[row], image_shape)) for row in (pair.first, pair.second)]
     if hasattr(model, "explain_pair"):
-        explanation = model.explain_pair(x, x2)
+        is_read = model.columns_ is not None
+        explanation = model._explain_rows(samples[[pair.first, pair.second]]) if is_read else model.explain_pair(x, x2)
         order = explanation.order()
         of_samples = len(order) == len(x)
         for j in order[:MAX_FEATURES]:
             name = str(explanation.feature_names[j])
             if with_samples and image_shape is None and of_samples:
-                name = f"{name}: {float(x[j]):.4g} and {float(x2[j]):.4g}"
+                of_pair = (explanation.x[j], explanation.x2[j]) if is_read else (x[j], x2[j])
+                name = f"{name}: {value_text(of_pair[0])} and {value_text(of_pair[1])}"
             contributions.append((name, float(explanation.contributions[j])))
         if len(order) > MAX_FEATURES:
             rest = float(np.sum(explanation.contributions[order[MAX_FEATURES:]]))

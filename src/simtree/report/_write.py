@@ -27,6 +27,7 @@ from simtree.evaluation._results import Band, Evaluation
 from simtree.models._base import Similarity
 from simtree.models._description import describe
 from simtree.models._tree import SimilarityTree
+from simtree.pairs._inputs import check_samples
 from simtree.report import _charts as charts
 from simtree.report import _sections as sections
 from simtree.report._enrolment import eer_by_enrolled
@@ -145,9 +146,10 @@ def write(
     if not isinstance(model, Similarity):
         raise TypeError(f"model={model!r} is not a Similarity; fit a model of simtree.")
     check_is_fitted(model)
-    if np.ndim(X) != 2:
+    is_read = model.columns_ is not None
+    if not is_read and np.ndim(X) != 2:
         raise ValueError(f"X has {np.ndim(X)} dimensions; give samples of shape (n_samples, n_features), with their labels y.")
-    samples, labels = np.asarray(X), np.asarray(y)
+    samples, labels = check_samples(model, X) if is_read else np.asarray(X), np.asarray(y)
     _check_shape(image_shape, samples.shape[1])
     by_enrolled = eer_by_enrolled(model, X, labels, enrolled, fusion, confidence) if len(enrolled) else []
     watched = Watched(model)
