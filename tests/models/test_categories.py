@@ -244,6 +244,8 @@ def test_an_encoder_takes_the_categories():
         max_depth=3, representation=ColumnTransformer([*parts, ("height", Imputer(), ["height"])]), random_state=0
     )
     assert model.fit(table, y).tree_.pair_map.n_categories == 0
+    values = ["blue", "green", "grey", "pink", "red", "missing"]
+    assert model._names(None) == [*(f"colour_{value}" for value in values), "town", "height"]
     assert model.score(people(1)[0], y) > 0.6
 
 

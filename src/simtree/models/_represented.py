@@ -11,7 +11,7 @@ from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, OTHER, TableColumns
 from simtree.representation._applied import (
     fit_representation,
     represent,
@@ -19,9 +19,6 @@ from simtree.representation._applied import (
     representation_state,
 )
 from simtree.representation._columns import refuse_words, takes_categories, takes_missing, with_numbered_columns
-
-# Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
-OTHER = -2.0
 
 
 class RepresentedMixin:

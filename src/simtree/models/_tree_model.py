@@ -243,6 +243,8 @@ class TreeModel(RepresentedMixin, Similarity):
             return names if self.representation_ is None else represented_names(self.representation_, None)
         n_numbers = len(names) - self._n_codes()
         represented = represented_names(self.representation_, names[:n_numbers])
+        if represented is not None and columns is not None and not self._n_codes():
+            represented = columns.with_values(represented)
         if represented is None and self._n_codes():
             represented = [f"x{j}" for j in range(self._trees()[0].pair_map.n_features)]
         return None if represented is None else [*represented, *names[n_numbers:]]

@@ -28,6 +28,8 @@ KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE, LEFT_OUT)
 FROM_DTYPE = "from_dtype"
 #: Code of a missing category.
 MISSING = -1.0
+#: Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
+OTHER = -2.0
 #: Codes of values that are not in the vocabulary begin here. All of them are exact in float32, which galleries may store: they
 #: have so many binary digits and exponents.
 FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
@@ -260,6 +262,25 @@ class TableColumns:
             code = int(row[place])
             found[place] = np.nan if code < 0 else str(column.values[code]) if code < len(column.values) else "(other)"
         return found
+
+    def with_values(self, names: Sequence[str]) -> list[str]:
+        """Return names of the columns of an encoder with values in place of codes, such as colour_red for colour_2.0.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of columns; those that are not of a category are returned as they are.
+
+        Returns
+        -------
+        list of str
+        """
+        known = {
+            f"{column.name}_{float(code)}": f"{column.name}_{value}"
+            for column in self._of(True)
+            for code, value in [*enumerate(column.values), (OTHER, "(other)"), (np.nan, "missing")]
+        }
+        return [known.get(name, name) for name in names]
 
     def _get_state(self) -> dict[str, Any]:
         """Return what a model file holds of the columns."""
