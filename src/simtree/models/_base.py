@@ -48,7 +48,7 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None
     n_jobs: int | None
     n_features_in_: int
-    columns_: TableColumns | None
+    columns_: TableColumns | None = None
 
     @abstractmethod
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
