@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import oracle
 from simtree._kernels import boosting, code_walk
-from simtree._kernels.boosting import HALF, LOW_HALF, MAX_SUM, N_CODES, NOT_GROWN, WORD, Found, Rule
+from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found
+from simtree._kernels.boosting_search import HALF, LOW_HALF, MAX_SUM, Rule
 from simtree.growing._boosting import empty_cells, padded
 from simtree.trees._code_walk import pack_tests
 

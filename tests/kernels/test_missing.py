@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from simtree._kernels import boosting, cart, missing, missing_search, search
+from simtree._kernels import boosting, boosting_search, cart, missing, missing_search, search
 from simtree._kernels.search import Best, Rule
 from simtree.growing._boosting import MAX_STEP, empty_cells, padded
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
@@ -185,7 +185,7 @@ def boosted(codes, packed, units, min_leaf, max_leaves, directions):
     n, n_columns = codes.shape
     padded_codes = np.pad(codes, ((0, 0), (0, padded(n_columns) - n_columns)))
     max_hessian = int((packed & boosting.LOW_HALF).max())
-    rule = boosting.Rule(*units, max_hessian, N_VALUES + 2, 1.0, min_leaf, max_leaves, 10, 1e-9, N_VALUES)
+    rule = boosting_search.Rule(*units, max_hessian, N_VALUES + 2, 1.0, min_leaf, max_leaves, 10, 1e-9, N_VALUES)
     rows, columns = np.arange(n, dtype=np.int32), np.arange(n_columns)
     cells = empty_cells(max_leaves, n, int(packed.sum()))
     histograms = np.empty((max_leaves, padded(n_columns), boosting.N_CODES), dtype=np.int64)

@@ -72,10 +72,10 @@ def test_a_module_is_private_unless_it_is_documented(path):
 
 def test_tuples_that_kernels_take_are_defined_beside_them():
     """Compiled code is cached with the names of its argument types: the cache must notice when one changes."""
-    from simtree._kernels import boosting, cart, missing, missing_search, nearest, posterior, route, search
+    from simtree._kernels import boosting, boosting_search, cart, missing, missing_search, nearest, posterior, route, search
 
     of_search = (nearest.FirstTests, nearest.Grid, nearest.Levels, nearest.Rows, nearest.Trees)
-    of_boosting = (boosting.Rule, boosting.Growing, boosting.Found)
+    of_boosting = (boosting_search.Rule, boosting.Growing, boosting.Found)
     of_trees = (cart.RegionRows, search.Rule, search.Best, route.Nodes, missing.StateNodes, missing_search.Sides)
     for tuples in (posterior.ClassTrees, *of_trees, *of_search, *of_boosting):
         assert tuples.__module__.startswith("simtree._kernels.")

@@ -20,7 +20,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from simtree._kernels import boosting as kernels
-from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found, Growing, Rule
+from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found, Growing
+from simtree._kernels.boosting_search import MAX_SUM, TINY, Rule
 from simtree._kernels.missing import N_STATES
 from simtree._utils.matrices import has_missing
 from simtree._utils.threads import in_threads
@@ -295,7 +296,7 @@ class Booster:
             kernels.fill_gradients(scores, pairs.same[rows], pairs.weights[rows], gradients[rows], hessians[rows])
 
         self._in_chunks(n, fill_gradients)
-        unit_g, unit_h = (max(float(np.abs(part).sum()), SMALLEST) / kernels.MAX_SUM for part in (gradients, hessians))
+        unit_g, unit_h = (max(float(np.abs(part).sum()), SMALLEST) / MAX_SUM for part in (gradients, hessians))
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
@@ -310,7 +311,7 @@ class Booster:
         n_cells = int(cells.size[0])
         exact, n_same = np.empty((2, n_cells)), np.empty(n_cells, dtype=np.int64)
         kernels.sum_cells(rows, gradients, hessians, pairs.same, cells, exact, n_same)
-        penalised = np.maximum(exact[1] + params.l2, kernels.TINY)
+        penalised = np.maximum(exact[1] + params.l2, TINY)
         values = params.learning_rate * np.clip(-exact[0] / penalised, cells.low[:n_cells], cells.high[:n_cells])
         grown = _freeze(params.pair_map, self.bins.edges, coordinates, cells, values, n_same, self.one_code > 0)
         if len(rows) == n:

@@ -1,0 +1,266 @@
+"""Search for the best split of a cell of gradient boosting in histograms of packed gradients.
+
+Values of cells are bounded, and the gain of a split is that of the bounded values: with the sums G and H of a cell the value is
+v = -G / (H + l2) within the bounds of the cell, and the loss decreases by -v (G + (H + l2) v / 2). Monotone constraints give
+the children of a cell narrower bounds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from simtree._kernels.compilation import kernel
+from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
+
+# Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM.
+HALF = 32
+LOW_HALF = (1 << HALF) - 1
+MAX_SUM = 1 << 30
+# Keeps the quotient finite where both the Hessian and l2 are zero.
+TINY = 1e-300
+
+
+class Rule(NamedTuple):
+    """Parameters of a tree: units of the quantised sums, L2 penalty, limits, and a gain that is not worth a split."""
+
+    gradient_unit: float
+    hessian_unit: float
+    max_hessian: int
+    """Largest Hessian of a pair, in units: a cell has at least as many pairs as its sum has of these."""
+    n_bins: int
+    l2: float
+    min_leaf: int
+    max_leaves: int
+    max_depth: int
+    min_gain: float
+    one_code: int = 0
+    """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
+
+
+@kernel
+def bounded_value(gradient, penalised, low, high):
+    """Return the value of a cell from its gradient and its Hessian plus l2."""
+    return min(max(-gradient / max(penalised, TINY), low), high)
+
+
+@kernel
+def decrease(gradient, penalised, value):
+    """Return how much the value decreases the loss."""
+    return -value * (gradient + 0.5 * penalised * value)
+
+
+@kernel
+def split_gain(rule, total, left, low, high, direction):
+    """Return the gain of a split into packed sums, relative to no split; -1 if it is against the direction of the column."""
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    gl, hl = np.float64(left >> HALF) * rule.gradient_unit, np.float64(left & LOW_HALF) * rule.hessian_unit
+    own, to_left, to_right = h + rule.l2, hl + rule.l2, h - hl + rule.l2
+    value_left, value_right = bounded_value(gl, to_left, low, high), bounded_value(g - gl, to_right, low, high)
+    if direction * (value_right - value_left) < 0.0:
+        return -1.0
+    before = decrease(g, own, bounded_value(g, own, low, high))
+    return decrease(gl, to_left, value_left) + decrease(g - gl, to_right, value_right) - before
+
+
+@kernel
+def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
+    """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
+
+    The gains of all codes of a column are computed in one loop that vectorises: hence comparisons instead of min and max, which
+    treat NaN differently, and halves of 32 bits. Children may be of any size.
+    """
+    n = rule.n_bins - 1
+    half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
+    for k in range(begin, end):
+        of_column, way = histogram[k], np.float64(directions[k])
+        left = np.int64(0)
+        for code in range(n):
+            left += of_column[code]
+            half_g[code] = left >> HALF
+            half_h[code] = left & LOW_HALF
+        for code in range(n):
+            gl, hl = np.float64(half_g[code]) * rule.gradient_unit, np.float64(half_h[code]) * rule.hessian_unit
+            gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
+            to_left = to_left if to_left > TINY else TINY
+            to_right = to_right if to_right > TINY else TINY
+            value_left, value_right = -gl / to_left, -gr / to_right
+            value_left = value_left if value_left > low else low
+            value_left = value_left if value_left < high else high
+            value_right = value_right if value_right > low else low
+            value_right = value_right if value_right < high else high
+            gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+            found[code] = gain if way * (value_right - value_left) >= 0.0 else -1.0
+        gains[k], cuts[k] = -1.0, 0
+        for code in range(n):
+            if found[code] > gains[k]:
+                gains[k], cuts[k] = found[code], code
+
+
+@kernel
+def search_counted(codes, rows, column, histogram, k, rule, total, low, high, direction):
+    """Return gain, code and sides of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
+    counts = np.zeros(rule.n_bins, np.int64)
+    for r in range(rows.shape[0]):
+        counts[codes[rows[r], column]] += 1
+    best, best_code, best_sides = -1.0, 0, 0
+    n_codes = rule.one_code if rule.one_code > 0 else rule.n_bins - 1
+    for sides in range(N_SIDES if rule.one_code > 0 else 1):
+        left, n_left = np.int64(0), np.int64(0)
+        if rule.one_code > 0:
+            left = left_states(histogram[k], rule.one_code, sides)
+            n_left = left_states(counts, rule.one_code, sides)
+        for code in range(n_codes):
+            left += histogram[k, code]
+            n_left += counts[code]
+            separates_states = rule.one_code > 0 and code == n_codes - 1
+            if rule.one_code > 0 and counts[code] == 0 and not separates_states:
+                continue
+            if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
+                gain = split_gain(rule, total, left, low, high, 0 if separates_states else direction)
+                if gain > best:
+                    best, best_code, best_sides = gain, code, sides
+    return best, best_code, best_sides
+
+
+@kernel
+def left_states(of_column, one_code, sides):
+    """Return the sum of the states that go to the first child."""
+    one = 0 if sides & ONE_ABOVE else of_column[one_code]
+    return one + (0 if sides & BOTH_ABOVE else of_column[one_code + 1])
+
+
+@kernel
+def fill_gains(half_g, half_h, n, rule, g, h, more_g, more_h, low, high, way, before, found):
+    """Fill ``found[code]`` with the gain of a split whose first child has the sums of the codes up to ``code``, and more.
+
+    The loop vectorises, as that of `search_histogram` does; it has one division instead of two.
+    """
+    unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
+    for code in range(n):
+        gl, hl = np.float64(half_g[code]) * unit_g + more_g, np.float64(half_h[code]) * unit_h + more_h
+        gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
+        to_left = to_left if to_left > TINY else TINY
+        to_right = to_right if to_right > TINY else TINY
+        inverse = 1.0 / (to_left * to_right)
+        value_left, value_right = -gl * to_right * inverse, -gr * to_left * inverse
+        value_left = value_left if value_left > low else low
+        value_left = value_left if value_left < high else high
+        value_right = value_right if value_right > low else low
+        value_right = value_right if value_right < high else high
+        gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
+        found[code] = gain if way * (value_right - value_left) >= 0.0 else -1.0
+
+
+@kernel
+def gain_of_sums(g, h, l2, gl, hl):
+    """Return numerator and denominator of twice the gain of a split without bounds, plus what is the same for all splits."""
+    gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
+    to_left = to_left if to_left > TINY else TINY
+    to_right = to_right if to_right > TINY else TINY
+    return gl * gl * to_right + gr * gr * to_left, to_left * to_right
+
+
+@kernel
+def fill_best_sides(half_g, half_h, n, rule, g, h, one, both, found, chosen):
+    """Fill ``found[code]`` with twice the gain without bounds of the best choice of sides, ``chosen[code]``.
+
+    ``one`` and ``both`` are the packed sums of the states. Fractions are compared by their products: one division for the four
+    choices, in a loop that vectorises. The first of equal choices is taken.
+    """
+    unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
+    one_g, one_h = np.float64(one >> HALF) * unit_g, np.float64(one & LOW_HALF) * unit_h
+    both_g, both_h = np.float64(both >> HALF) * unit_g, np.float64(both & LOW_HALF) * unit_h
+    for code in range(n):
+        gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
+        top, bottom = gain_of_sums(g, h, l2, gl + one_g + both_g, hl + one_h + both_h)
+        side = 0.0
+        u, v = gain_of_sums(g, h, l2, gl + both_g, hl + both_h)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ONE_ABOVE if better else side
+        u, v = gain_of_sums(g, h, l2, gl + one_g, hl + one_h)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * BOTH_ABOVE if better else side
+        u, v = gain_of_sums(g, h, l2, gl, hl)
+        better = u * bottom > top * v
+        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ALL_ABOVE if better else side
+        found[code], chosen[code] = top / bottom, side
+
+
+@kernel
+def search_state_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts, states):
+    """Fill ``gains[k]``, ``cuts[k]`` and ``states[k]`` with the best split of column k, for some k, as `search_histogram` does.
+
+    Each cut is scored with the four choices of sides for the states of missing values. The cut after the last value separates
+    states only: the direction of a column says nothing about it. Ties go to the lowest code, then to the first choice of sides.
+
+    Bounds only lower gains. So the best split without them, which is found faster, is the best one if its values are within.
+    """
+    n = rule.one_code
+    half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32)
+    found, chosen = np.empty(n), np.empty(n)
+    unit_g, unit_h = rule.gradient_unit, rule.hessian_unit
+    g, h = np.float64(total >> HALF) * unit_g, np.float64(total & LOW_HALF) * unit_h
+    before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
+    for k in range(begin, end):
+        of_column, way = histogram[k], np.float64(directions[k])
+        one, both = of_column[n], of_column[n + 1]
+        last, left = 0, np.int64(0)
+        for code in range(n):
+            last = code if of_column[code] != 0 else last
+            left += of_column[code]
+            half_g[code] = left >> HALF
+            half_h[code] = left & LOW_HALF
+        if way == 0.0 and (one != 0 or both != 0):
+            fill_best_sides(half_g, half_h, last + 1, rule, g, h, one, both, found, chosen)
+            best, cut = -1.0, 0
+            for code in range(last + 1):
+                # A cut below all values would have to be the cut after all of them, with the sides exchanged.
+                if found[code] > best and (of_column[code] != 0 or code == last):
+                    best, cut = found[code], code
+            side = np.int64(chosen[cut])
+            left = (np.int64(half_g[cut]) << HALF) + half_h[cut] + left_states(of_column, n, side)
+            if is_unbounded(rule, total, left, low, high):
+                gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), cut, side
+                continue
+        gains[k], cuts[k], states[k] = -1.0, 0, 0
+        for side in range(N_SIDES):
+            if (side & ONE_ABOVE and one == 0) or (side & BOTH_ABOVE and both == 0):
+                continue  # the same as a choice before
+            more = left_states(of_column, n, side)
+            more_g, more_h = np.float64(more >> HALF) * unit_g, np.float64(more & LOW_HALF) * unit_h
+            fill_gains(half_g, half_h, last, rule, g, h, more_g, more_h, low, high, way, before, found)
+            fill_gains(half_g[last:], half_h[last:], 1, rule, g, h, more_g, more_h, low, high, 0.0, before, found[last:])
+            for code in range(last + 1):
+                is_better = found[code] > gains[k] or (found[code] == gains[k] and code < cuts[k])
+                if is_better and (of_column[code] != 0 or code == last):
+                    gains[k], cuts[k], states[k] = found[code], code, side
+
+
+@kernel
+def is_unbounded(rule, total, left, low, high):
+    """Return whether the values of the children of a split into packed sums are within the bounds."""
+    g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
+    gl, hl = np.float64(left >> HALF) * rule.gradient_unit, np.float64(left & LOW_HALF) * rule.hessian_unit
+    value_left, value_right = -gl / max(hl + rule.l2, TINY), -(g - gl) / max(h - hl + rule.l2, TINY)
+    return low <= value_left <= high and low <= value_right <= high
+
+
+@kernel
+def left_sum(of_column, cut, states, rule):
+    """Return the packed sums of the codes up to a cut, and of the states that go with them."""
+    left = np.int64(0)
+    for code in range(cut + 1):
+        left += of_column[code]
+    return left + left_states(of_column, rule.one_code, states) if rule.one_code > 0 else left
+
+
+@kernel
+def search(histogram, begin, end, rule, total, low, high, directions, found, at):
+    """Fill row ``at`` of ``found`` with the best split of each column, for some of them."""
+    if rule.one_code > 0:
+        by_column = (found.gain[at], found.code[at], found.states[at])
+        search_state_histogram(histogram, begin, end, rule, total, low, high, directions, *by_column)
+    else:
+        search_histogram(histogram, begin, end, rule, total, low, high, directions, found.gain[at], found.code[at])
