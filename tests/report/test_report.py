@@ -13,8 +13,8 @@ import zlib
 from html.parser import HTMLParser
 
 import numpy as np
-import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 
 import simtree.report
 from report_people import held_out, model_of
@@ -23,10 +23,13 @@ from simtree.evaluation._report import ThresholdRates
 from simtree.metrics import eer, roc_curve
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.report._enrolment import eer_by_enrolled
-from simtree.report._hardest import Watched
+from simtree.report._hardest import ScoredPair, Watched
 from simtree.report._images import grey_image, signed_image
+from simtree.report._pairs import describe_pair, rows_as_fitted
 from simtree.report._tree import tree_of
 from simtree.report._words import beginnings, opposite_in_words, rule_in_words, what_it_does
+from simtree.report._write import hash_of
+from simtree.representation import MarginalQuantiles
 from simtree.trees import INSIDE, OUTSIDE, AxisRegion
 
 
@@ -93,16 +96,59 @@ def test_values_are_shown_of_samples_that_are_not_images(tmp_path):
     assert [value for value in X.to_numpy().ravel() if f"{value:.4g} and " in page]
 
 
-def test_a_table_with_words_and_holes_has_a_report(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(40), 4)
-    table = pd.DataFrame({"colour": np.array(["ochre", "mauve", "umber"])[y % 3], "size": rng.normal(y, 1.0)})
-    table["note"] = [f"note {k}" for k in range(len(y))]
-    table.loc[::7, ["colour", "size"]] = None
-    with pytest.warns(UserWarning, match="'note' of text"):
-        tree = SimilarityTree(max_depth=3, random_state=0).fit(table, y)
-    simtree.report.write(tree, table.drop(columns="note"), y, tmp_path / "b.html", with_samples=True)
-    assert re.search("colour: (missing|ochre|mauve|umber) and (missing|ochre|mauve|umber)", (tmp_path / "b.html").read_text())
+def test_a_table_with_words_and_a_column_in_another_place_has_a_report(tmp_path):
+    X, y, _ = held_out()
+    town, note = (
+        np.array(["Reykjavik", "Ouagadougou", "Tegucigalpa"])[np.arange(len(y)) // 4 % 3],
+        np.arange(len(y)).astype(str),
+    )
+    table = X[["feature 0", "feature 1"]].assign(note=note)
+    table.insert(1, "town", town)
+    with pytest.warns(UserWarning, match="note"):  # different in every row, and left out
+        model = SimilarityTree(max_depth=3, random_state=0).fit(table, y)
+    shuffled = table[["feature 1", "feature 0", "town"]]
+    simtree.report.write(model, shuffled, y, tmp_path / "page.html")
+    page = without_vega((tmp_path / "page.html").read_text())
+    assert hash_of(rows_as_fitted(model, shuffled), y) in page
+    assert "feature 0: " not in page
+    result = simtree.report.write(model, shuffled, y, tmp_path / "page.html", with_samples=True, n_hardest=4)
+    page = without_vega((tmp_path / "page.html").read_text())
+    assert result.n_samples == len(y)
+    rows = [tuple(map(int, pair)) for pair in re.findall(r"Rows (\d+) and (\d+): score", page)]
+    assert len(rows) == 8
+    for first, second in rows:
+        for name in ("feature 0", "feature 1"):
+            assert f"{name}: {table[name][first]:.4g} and {table[name][second]:.4g}" in page
+        assert f"town: {town[first][:8]} and {town[second][:8]}" in page
+
+
+def test_the_hash_of_words_is_that_of_lines_of_text():
+    words = np.array([["Rome", 1.5], [None, 2.0]], dtype=object)
+    assert hash_of(words, np.array(["a", "b"])) == hashlib.sha256(b"Rome\n1.5\nNone\n2.0\na\nb").hexdigest()
+    numbers = np.array([[1.0, 2.5]])
+    assert hash_of(numbers.astype(object), np.array([7])) == hashlib.sha256(numbers.astype("<f8").tobytes() + b"7").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("representation", "is_kept"), [(PCA(9), False), (MarginalQuantiles(), True)], ids=["PCA", "quantiles"]
+)
+def test_values_and_pixels_are_those_of_samples_also_behind_a_representation(tmp_path, representation, is_kept):
+    X, y, _ = held_out()
+    model = SimilarityTree(max_depth=2, representation=representation, random_state=0).fit(X, y)
+    pair = ScoredPair(0, 5, 1.0)
+    shown = describe_pair(model, pair, X.to_numpy(), y, with_samples=True, image_shape=None)
+    name = shown.contributions[0][0]
+    if is_kept:
+        j = int(name.removeprefix("feature ").partition(":")[0])
+        assert name == f"feature {j}: {X.iloc[0, j]:.4g} and {X.iloc[5, j]:.4g}"
+    else:
+        j = int(name.removeprefix("pca").partition(":")[0])
+        first, second = model.representation_.transform(X.to_numpy()[[0, 5]])[:, j]
+        assert name == f"pca{j}: {first:.4g} and {second:.4g}"
+    drawn = describe_pair(model, pair, X.to_numpy(), y, with_samples=True, image_shape=(3, 3))
+    assert [label for label, _ in drawn.images] == ["row 0", "row 5"] + ["contributions"] * is_kept
+    simtree.report.write(model, X, y, tmp_path / "page.html", image_shape=(3, 3))
+    assert ("Importance of each pixel" in without_vega((tmp_path / "page.html").read_text())) == is_kept
 
 
 def test_the_file_is_one_file_and_its_policy_allows_just_its_scripts(pages):

@@ -62,6 +62,8 @@ def test_answers_are_those_of_the_gallery(api, folder, prepared):
     assert answer["score"] == explained.score
     total = answer["base"] + answer["others"] + sum(entry["contribution"] for entry in answer["contributions"])
     assert total == pytest.approx(explained.score)
+    own = dict(zip(explained.feature_names, prepared.queries[0].tolist(), strict=True))
+    assert {entry["feature"]: entry["value"] for entry in answer["contributions"]} == own
     enrolled = {round(float(value), 9) for value in explained.x2}
     told = json.dumps(answer)
     assert not any(str(value)[:8] in told for value in enrolled)  # the enrolled sample is not in the answer

@@ -9,6 +9,7 @@ import numpy as np
 
 from simtree.models._table_members import described
 from simtree.models._table_report import what_was_done
+from simtree.representation._applied import represented_names
 
 
 def describe(learned: Any) -> dict[str, Any]:
@@ -56,11 +57,51 @@ def describe_choice(learned: Any) -> dict[str, Any]:
     }
 
 
+def input_columns(learned: Any) -> list[int | None] | None:
+    """Return the column of a sample that each feature of an explanation is; None if a representation makes others of them.
+
+    Parameters
+    ----------
+    learned : Similarity
+        Fitted model.
+
+    Returns
+    -------
+    list of int or None
+        One column per feature, in the order of explanations and importances. A column is None if it is part of another, such
+        as the hour of a date.
+    """
+    if not _keeps_features(learned):
+        return None
+    table = getattr(learned, "columns_", None)
+    if table is None:
+        return list(range(learned.n_features_in_))
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    return [places.get(name) for name in table.names]
+
+
+def _keeps_features(learned: Any) -> bool:
+    """Return whether a model and its members have no representation, or one whose features are those of samples."""
+    fitted = getattr(learned, "representation_", None)
+    if fitted is not None:
+        table = getattr(learned, "columns_", None)
+        names = getattr(learned, "feature_names_in_", None) if table is None else table.names[: learned._n_given()]
+        expected = [f"x{j}" for j in range(learned._n_given())] if names is None else [str(name) for name in names]
+        if represented_names(fitted, names) != expected:
+            return False
+    return all(_keeps_features(member) for member in _members(learned))
+
+
+def _members(learned: Any) -> list[Any]:
+    """Return the fitted models that a model consists of."""
+    inner = [getattr(learned, name) for name in ("best_estimator_", "estimator_") if hasattr(learned, name)]
+    return [*inner, *getattr(learned, "estimators_", [])]
+
+
 def _cohorts(learned: Any) -> list[str]:
     """Return what the cohorts of a model and of its members consist of, and whether the model holds samples."""
-    inner = [getattr(learned, name) for name in ("best_estimator_", "estimator_") if hasattr(learned, name)]
     own = [learned._cohort_sentence()] if hasattr(learned, "_cohort_sentence") else []
-    return own + [sentence for member in (*inner, *getattr(learned, "estimators_", [])) for sentence in _cohorts(member)]
+    return own + [sentence for member in _members(learned) for sentence in _cohorts(member)]
 
 
 def _changed(learned: Any) -> dict[str, str]:

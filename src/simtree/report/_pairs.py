@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
+from simtree.models._description import input_columns
 from simtree.report._hardest import ScoredPair
 from simtree.report._images import grey_image, signed_image
 from simtree.trees._explanation import value_text
@@ -84,21 +86,21 @@ def describe_pair(
     if with_samples and image_shape is not None:
         images = [(f"row {row}", grey_image(samples[row], image_shape)) for row in (pair.first, pair.second)]
     if hasattr(model, "explain_pair"):
-        is_read = model.columns_ is not None
-        explanation = model._explain_rows(samples[[pair.first, pair.second]]) if is_read else model.explain_pair(x, x2)
+        explanation = model.explain_pair(x, x2)
         order = explanation.order()
-        of_samples = len(order) == len(x)
+        columns = input_columns(model)
         for j in order[:MAX_FEATURES]:
             name = str(explanation.feature_names[j])
-            if with_samples and image_shape is None and of_samples:
-                of_pair = (explanation.x[j], explanation.x2[j]) if is_read else (x[j], x2[j])
-                name = f"{name}: {value_text(of_pair[0])} and {value_text(of_pair[1])}"
+            if with_samples and image_shape is None:
+                place = None if columns is None else columns[j]
+                values = (_value(row, place, own[j]) for row, own in ((x, explanation.x), (x2, explanation.x2)))
+                name = f"{name}: {' and '.join(values)}"
             contributions.append((name, float(explanation.contributions[j])))
         if len(order) > MAX_FEATURES:
             rest = float(np.sum(explanation.contributions[order[MAX_FEATURES:]]))
             contributions.append((count(len(order) - MAX_FEATURES, "more feature"), rest))
             has_rest = True
-        if images and of_samples:
+        if images and columns is not None:
             images.append(("contributions", signed_image(explanation.contributions, image_shape or (1, len(x)))))
     return HardPair(
         first=pair.first,
@@ -110,3 +112,35 @@ def describe_pair(
         labels=(str(labels[pair.first]), str(labels[pair.second])) if with_samples else None,
         images=images,
     )
+
+
+def rows_as_fitted(model: Any, X: Any) -> NDArray[Any]:
+    """Return samples as rows that can be given to a model one by one, without names: columns in the order of its training.
+
+    Parameters
+    ----------
+    model : Similarity
+        Fitted model.
+    X : data frame or array-like of shape (n_samples, n_features)
+        Samples that the model takes, with columns in any order if both have names; those that it left out may be missing.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Numbers, or objects if there are words.
+    """
+    table = getattr(model, "columns_", None)
+    names = [str(name) for name in getattr(X, "column_names", getattr(X, "columns", []))]
+    if table is None or not table.named or not names:
+        return np.asarray(X)
+    rows = np.full((len(X), len(table.columns)), None, dtype=object)
+    for place, column in enumerate(table.columns):
+        if column.name in names:
+            rows[:, place] = np.asarray(X[column.name], dtype=object)
+    return rows
+
+
+def _value(row: NDArray[Any], place: int | None, explained: Any) -> str:
+    """Return a value as it stands in a sample; what the model makes of it, if it is a date, missing or not in the sample."""
+    given = None if place is None else row[place]
+    return value_text(given if isinstance(given, Real | str) else explained)

@@ -25,15 +25,14 @@ from simtree.evaluation._evaluate import evaluate
 from simtree.evaluation._report import rates_at_threshold
 from simtree.evaluation._results import Band, Evaluation
 from simtree.models._base import Similarity
-from simtree.models._description import describe
+from simtree.models._description import describe, input_columns
 from simtree.models._tree import SimilarityTree
-from simtree.pairs._inputs import check_samples
 from simtree.report import _charts as charts
 from simtree.report import _sections as sections
 from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import Watched
 from simtree.report._images import signed_image
-from simtree.report._pairs import describe_pair
+from simtree.report._pairs import describe_pair, rows_as_fitted
 from simtree.report._tree import tree_of
 from simtree.report._words import percent
 
@@ -146,10 +145,9 @@ def write(
     if not isinstance(model, Similarity):
         raise TypeError(f"model={model!r} is not a Similarity; fit a model of simtree.")
     check_is_fitted(model)
-    is_read = model.columns_ is not None
-    if not is_read and np.ndim(X) != 2:
+    if np.ndim(X) != 2:
         raise ValueError(f"X has {np.ndim(X)} dimensions; give samples of shape (n_samples, n_features), with their labels y.")
-    samples, labels = check_samples(model, X) if is_read else np.asarray(X), np.asarray(y)
+    samples, labels = rows_as_fitted(model, X), np.asarray(y)
     _check_shape(image_shape, samples.shape[1])
     by_enrolled = eer_by_enrolled(model, X, labels, enrolled, fusion, confidence) if len(enrolled) else []
     watched = Watched(model)
@@ -192,6 +190,8 @@ def _check_shape(shape: tuple[int, int] | None, n_features: int) -> None:
 def hash_of(samples: NDArray[Any], labels: NDArray[Any]) -> str:
     """Return the SHA-256 of samples and labels: of the float64 numbers row by row, and of the labels as lines of text.
 
+    If not all cells of the samples are numbers, all of them are lines of text, too, row by row.
+
     Parameters
     ----------
     samples, labels : ndarray
@@ -202,7 +202,11 @@ def hash_of(samples: NDArray[Any], labels: NDArray[Any]) -> str:
     str
         Hexadecimal digits.
     """
-    digest = hashlib.sha256(np.ascontiguousarray(samples, dtype="<f8").tobytes())
+    try:
+        content = np.ascontiguousarray(samples, dtype="<f8").tobytes()
+    except (TypeError, ValueError):  # words, dates, or missing cells that are not NaN
+        content = "".join(f"{cell}\n" for cell in samples.ravel().tolist()).encode()
+    digest = hashlib.sha256(content)
     digest.update("\n".join(map(str, labels.tolist())).encode())
     return digest.hexdigest()
 
@@ -266,7 +270,7 @@ def _render(
         drawn["segment"] = charts.segment_chart(tree.pop("knots"))
     if described["importances"]:
         shares = list(described["importances"].items())
-        parts.append(sections.importances(shares, _importance_image(inner, image_shape)))
+        parts.append(sections.importances(shares, _importance_image(model, inner, image_shape)))
     parts.append(sections.hardest(*hard, with_samples=with_samples))
     parts.append(sections.about([*sections.describe_model(described), *_data_rows(result, origin)]))
     parts.append(sections.glossary(result))
@@ -285,9 +289,9 @@ def _render(
     return _fill(title or f"{described['class']}: how far can it be trusted?", parts, facts, result, data)
 
 
-def _importance_image(inner: Any, shape: tuple[int, int] | None) -> str | None:
+def _importance_image(model: Similarity, inner: Any, shape: tuple[int, int] | None) -> str | None:
     """Return the importance of each pixel as an image, if features are pixels."""
-    if shape is None or len(inner.feature_importances_) != shape[0] * shape[1]:
+    if shape is None or input_columns(model) is None:
         return None
     return signed_image(inner.feature_importances_, shape)
 

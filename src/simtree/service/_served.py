@@ -14,6 +14,7 @@ import numpy as np
 
 from simtree.gallery import Candidates, Gallery, GalleryError
 from simtree.models import Similarity
+from simtree.models._description import input_columns
 from simtree.pairs._cells import DATE
 from simtree.service._refusals import RefusedError
 
@@ -156,11 +157,7 @@ class Served:
         found = self._reader.explain(id, _matrix(model, [sample])[0])
         order = found.order()
         listed, rest = order[:N_EXPLAINED], order[N_EXPLAINED:]
-        values: dict[str, Cell] = {}
-        if getattr(model, "columns_", None) is not None:  # which has categories last
-            values = dict(zip(self.describe()["features"], sample, strict=True))
-        elif len(sample) == len(found.feature_names):  # a representation may have other features
-            values = dict(zip(found.feature_names, sample, strict=True))
+        columns = input_columns(model)
         return {
             "id": id,
             "score": number(found.score),
@@ -170,7 +167,7 @@ class Served:
             "contributions": [
                 {
                     "feature": found.feature_names[j],
-                    "value": values.get(found.feature_names[j]),
+                    "value": _value(sample, columns, j),
                     "contribution": number(found.contributions[j]),
                 }
                 for j in listed.tolist()
@@ -242,6 +239,13 @@ class Served:
 def number(value: Any) -> float | None:
     """Return a number as JSON can hold it: None if it is infinite or missing."""
     return float(value) if math.isfinite(value) else None
+
+
+def _value(sample: Sequence[Cell], columns: Sequence[int | None] | None, feature: int) -> Cell:
+    """Return the value of a feature of an explanation in a sample; None if a representation made it of others."""
+    place = None if columns is None else columns[feature]
+    value = None if place is None else sample[place]
+    return number(value) if isinstance(value, float) else value
 
 
 def _matrix(model: Similarity, samples: Sequence[Sequence[Cell]]) -> Any:
