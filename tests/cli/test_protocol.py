@@ -78,6 +78,21 @@ def test_a_threshold_is_for_one_number_of_scores(people):
     assert "--n-best goes with --enrol" in run(folder, "evaluate", "--n-best", "2", code=2).stderr
 
 
+def test_a_report_of_probes_against_enrolled_rows(people):
+    folder, model, X, y, enrol, time = people
+    page = folder / "page.html"
+    options = ["--enrol", "enrolled", "--fusion", "learned", "--time", "when", "--enrolled", "1,3", "-o", str(page), "--json"]
+    found = json.loads(run(folder, "report", *options).stdout)
+    expected = simtree.evaluate(model, X, y, enrol=enrol, fusion="learned", time=time)
+    assert found["auc"]["value"] == pytest.approx(expected.auc.value)
+    assert (found["name"], found["fusion"], found["n_enrolled"]) == ("DistanceSimilarity", "learned", 150)
+    assert "OTHER.csv --label who --enrol enrolled --fusion learned --time when" in page.read_text()
+    alone = json.loads(run(folder, "report", "--fusion", "mean", "--enrolled", "1,2", "-o", str(page), "--json").stdout)
+    assert alone["fusion"] is None
+    assert "the mean of the scores with its samples" in page.read_text()
+    assert "--fusion goes with --enrol" in run(folder, "report", "--fusion", "mean", "-o", str(page), code=2).stderr
+
+
 def test_fit_fusion_is_that_of_the_library(people):
     folder, _, X, y, enrol, time = people
     expected = simtree.DistanceSimilarity(metric="euclidean").fit(X, y).fit_fusion(X, y, enrol=enrol, time=time)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
+import html
 import itertools
 import json
 import re
 import struct
 import sys
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,8 +20,8 @@ import pytest
 from sklearn.decomposition import PCA
 
 import simtree.report
-from report_people import held_out, model_of
-from simtree import GaussianSimilarity, SimilarityTree, evaluate
+from report_people import held_out, model_of, people
+from simtree import DistanceSimilarity, GaussianSimilarity, SimilarityTree, evaluate
 from simtree.evaluation._report import ThresholdRates
 from simtree.metrics import eer, roc_curve
 from simtree.pairs._coordinates import CoordinateSet
@@ -27,7 +30,7 @@ from simtree.report._hardest import ScoredPair, Watched
 from simtree.report._images import grey_image, signed_image
 from simtree.report._pairs import describe_pair, rows_as_fitted
 from simtree.report._tree import tree_of
-from simtree.report._words import beginnings, opposite_in_words, rule_in_words, what_it_does
+from simtree.report._words import beginnings, opposite_in_words, percent, rule_in_words, what_it_does
 from simtree.report._write import hash_of
 from simtree.representation import MarginalQuantiles
 from simtree.trees import INSIDE, OUTSIDE, AxisRegion
@@ -136,7 +139,7 @@ def test_values_and_pixels_are_those_of_samples_also_behind_a_representation(tmp
     X, y, _ = held_out()
     model = SimilarityTree(max_depth=2, representation=representation, random_state=0).fit(X, y)
     pair = ScoredPair(0, 5, 1.0)
-    shown = describe_pair(model, pair, X.to_numpy(), y, with_samples=True, image_shape=None)
+    shown = describe_pair(model, pair, X.to_numpy(), y, threshold=0.0, with_samples=True, image_shape=None)
     name = shown.contributions[0][0]
     if is_kept:
         j = int(name.removeprefix("feature ").partition(":")[0])
@@ -145,7 +148,7 @@ def test_values_and_pixels_are_those_of_samples_also_behind_a_representation(tmp
         j = int(name.removeprefix("pca").partition(":")[0])
         first, second = model.representation_.transform(X.to_numpy()[[0, 5]])[:, j]
         assert name == f"pca{j}: {first:.4g} and {second:.4g}"
-    drawn = describe_pair(model, pair, X.to_numpy(), y, with_samples=True, image_shape=(3, 3))
+    drawn = describe_pair(model, pair, X.to_numpy(), y, threshold=0.0, with_samples=True, image_shape=(3, 3))
     assert [label for label, _ in drawn.images] == ["row 0", "row 5"] + ["contributions"] * is_kept
     simtree.report.write(model, X, y, tmp_path / "page.html", image_shape=(3, 3))
     assert ("Importance of each pixel" in without_vega((tmp_path / "page.html").read_text())) == is_kept
@@ -193,6 +196,98 @@ def test_the_page_says_what_was_guaranteed(pages):
     assert data_of(pages["tree"])["usedName"] == "threshold in use"
 
 
+@pytest.fixture(scope="module")
+def enrolled(tmp_path_factory):
+    """A forest that was calibrated for scores with enrolled identities, and its page: model, mask, page and evaluation."""
+    X, y, _ = people()
+    is_enrolled = np.arange(len(y)) % 4 < 2
+    tune, test = slice(120, 360), slice(360, None)
+    model = copy.deepcopy(model_of("forest"))
+    model.calibrate_threshold(X[tune], y[tune], max_fpr=0.2, enrol=is_enrolled[tune], fusion="mean")
+    page = tmp_path_factory.mktemp("enrolled") / "page.html"
+    X, y, _ = held_out()
+    result = simtree.report.write(model, X, y, page, enrol=is_enrolled[test], fusion="mean", n_hardest=2)
+    return model, is_enrolled[test], page.read_text(), result
+
+
+def test_probes_against_enrolled_identities_are_evaluated_like_the_threshold_was(enrolled):
+    model, is_enrolled, page, result = enrolled
+    X, y, _ = held_out()
+    expected = evaluate(model, X, y, enrol=is_enrolled, fusion="mean", threshold=model.threshold_, simultaneous=True)
+    data, text = data_of(page), without_vega(page)
+    assert (result.name, result.fusion, result.n_enrolled) == ("SimilarityForest", "mean", 30)
+    assert data["grid"]["threshold"] == expected.simultaneous.thresholds.tolist()
+    assert data["grid"]["fprHigh"] == expected.simultaneous.fpr_interval[:, 1].tolist()
+    assert data["grid"]["threshold"][data["used"]] == expected.threshold
+    assert data["usedName"] == "guaranteed threshold"
+    assert "Each probe was searched among 30 enrolled identities." in text
+    assert f"missed, if 10\xa0% of strangers may be found (FNIR)</th><td class=number>{percent(expected.fnir[0.1])}" in text
+    assert data["commands"]["calibrate"].endswith("--label LABEL --enrol ENROL --fusion mean")
+
+
+def test_the_hardest_comparisons_are_those_of_all_probes(enrolled):
+    model, is_enrolled, page, _ = enrolled
+    X, y, _ = held_out()
+    probes, names = np.flatnonzero(~is_enrolled), np.unique(y)
+    of_names = [np.flatnonzero(is_enrolled & (y == name)) for name in names]
+    scores = model.pairwise_score(X)[probes[:, None, None], np.array(of_names)]
+    fused, same = scores.mean(axis=2), y[probes][:, None] == names
+    shown = re.findall(r"Row (\d+) and 2 enrolled samples, row (\d+) the most similar: score (\S+), (\w+)<", page)
+    assert len(shown) == 4
+    for at, values in ((0, np.where(same, fused, np.inf)), (2, np.where(same, -np.inf, fused))):
+        place = np.unravel_index(np.argmin(values) if at == 0 else np.argmax(values), values.shape)
+        best = of_names[place[1]][np.argmax(scores[place])]
+        decision = "accepted" if fused[place] >= model.threshold_ else "rejected"
+        assert shown[at] == (str(probes[place[0]]), str(best), f"{fused[place]:.4g}", decision)
+
+
+def averaging(n_best):
+    """A forest whose threshold is for the mean of so many of the best scores."""
+    model = copy.copy(model_of("forest"))
+    model.threshold_report_ = replace(model.threshold_report_, fusion="top_mean", n_best=n_best)
+    return model
+
+
+def test_a_threshold_for_other_scores_is_left_out(enrolled, tmp_path):
+    X, y, _ = held_out()
+    fused, is_enrolled, _, _ = enrolled
+    for model, options, said in (
+        (fused, {}, "for scores with enrolled identities (--fusion mean), and not for pairs of samples"),
+        (
+            fused,
+            {"enrol": is_enrolled},
+            "for scores with enrolled identities (--fusion mean), and not for scores with enrolled",
+        ),
+        (model_of("forest"), {"enrol": is_enrolled}, "for pairs of samples, and not for scores with enrolled identities"),
+        (
+            averaging(2),
+            {"enrol": is_enrolled, "fusion": "top_mean", "n_best": 3},
+            "for scores with enrolled identities (--fusion top_mean --n-best 2), and not for scores with enrolled identities "
+            "(--fusion top_mean --n-best 3)",
+        ),
+    ):
+        simtree.report.write(model, X, y, tmp_path / "page.html", n_hardest=1, **options)
+        page = (tmp_path / "page.html").read_text()
+        text = without_vega(page)
+        assert f"The threshold of the model is {said}" in html.unescape(text)
+        assert data_of(page)["used"] is None
+        assert "guarantee: " not in text
+        assert "At its threshold" not in text
+        assert not re.search("score [-.0-9]+, (accepted|rejected)", text)
+
+
+def test_a_learned_fusion_and_times_reach_the_evaluation(tmp_path):
+    X, y, _ = held_out()
+    is_enrolled, time = np.arange(len(y)) % 4 < 3, np.arange(len(y)) % 4
+    model = DistanceSimilarity(metric="euclidean").fit(X, y).fit_fusion(X, y, enrol=is_enrolled, time=time)
+    options = {"enrol": is_enrolled, "fusion": "learned", "time": time}
+    result = simtree.report.write(model, X, y, tmp_path / "page.html", **options, enrolled=[1, 3], n_hardest=1)
+    assert result.auc == evaluate(model, X, y, **options).auc
+    assert (result.fusion, result.name) == ("learned", "DistanceSimilarity")
+    rows = data_of((tmp_path / "page.html").read_text())["charts"]["enrolment"]["datasets"]["values"]
+    assert rows[-1]["eer"] == result.eer.value
+
+
 def test_the_same_data_give_the_same_file(pages, tmp_path):
     X, y, _ = held_out()
     simtree.report.write(model_of("forest"), X, y, tmp_path / "again.html", image_shape=(3, 3))
@@ -233,13 +328,12 @@ def test_more_enrolled_samples_are_those_of_the_definition(tmp_path):
     model = model_of("forest")
     found = dict(eer_by_enrolled(model, X, y, [3, 1]))
     assert list(found) == [1, 3]
-    names = list(dict.fromkeys(y))
+    names, of_pairs = list(dict.fromkeys(y)), model.pairwise_score(X)
     rows = {name: np.flatnonzero(y == name) for name in names}
     for number, estimate in found.items():
         scores, same = [], []
         for probe, enrolled in itertools.product(names, names):
-            pairs = np.column_stack([np.full(number, rows[probe][3]), rows[enrolled][:number]])
-            scores.append(model.pair_score(pairs, X).max())
+            scores.append(of_pairs[rows[probe][3], rows[enrolled][:number]].max())
             same.append(probe == enrolled)
         assert estimate.value == pytest.approx(eer(roc_curve(scores, same)).value)
         assert estimate.low <= estimate.value <= estimate.high
@@ -351,6 +445,8 @@ def test_bad_input_is_refused_and_nothing_is_written(tmp_path):
         (ValueError, r"image_shape=\(2, 3\) does not fit samples with 9 features", {"image_shape": (2, 3)}),
         (ValueError, "n_hardest=0", {"n_hardest": 0}),
         (ValueError, "X has 3 dimensions", {"X": np.zeros((2, 2, 9))}),
+        (ValueError, "fusion has no effect without enrol=", {"fusion": "mean"}),
+        (ValueError, "fusion='likelihood_ratio' has a closed form for", {"enrolled": [1], "fusion": "likelihood_ratio"}),
     ):
         with pytest.raises(error, match=message):
             simtree.report.write(**{"model": model, "X": X, "y": y, "path": page, **arguments})

@@ -1,4 +1,4 @@
-"""Options of ``simtree evaluate`` and ``calibrate`` for probes against enrolled identities, and the names of fusions."""
+"""Options of several commands for probes against enrolled identities, and the names of fusions."""
 
 from __future__ import annotations
 
@@ -54,16 +54,22 @@ Time = Annotated[
 
 
 def protocol_of(
-    found: Table, enrol: str | None, fusion: FusionName | None, n_best: int | None, time: str | None
+    found: Table,
+    enrol: str | None,
+    fusion: FusionName | None,
+    n_best: int | None,
+    time: str | None,
+    *,
+    needs_enrol: bool = True,
 ) -> dict[str, Any]:
     """Return the parameters of `evaluate` and `calibrate_threshold` that these options stand for."""
-    if enrol is None:
+    if enrol is None and needs_enrol:
         for option, value in (("--fusion", fusion), ("--n-best", n_best), ("--time", time)):
             if value is not None:
                 raise typer.BadParameter(f"{option} goes with --enrol; give the column of enrolled rows, or leave it out.")
         return {}
     return {
-        "enrol": _mask(found, enrol),
+        "enrol": None if enrol is None else _mask(found, enrol),
         "fusion": None if fusion is None else fusion.value,
         "n_best": n_best,
         "time": None if time is None else times_of(found, time),

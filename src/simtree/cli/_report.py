@@ -33,6 +33,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._evaluate import Unit
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
+from simtree.cli._protocol import Enrol, FusionOption, NBest, Time, protocol_of
 from simtree.cli._tables import read_samples
 from simtree.evaluation._report import in_plain_words
 from simtree.report._write import Origin, write
@@ -68,6 +69,10 @@ def report(
         typer.Option("--by", metavar="COL", help="Column with an attribute, such as sex or device: also rates per subgroup."),
     ] = None,
     never_pair: NeverPair = None,
+    enrol: Enrol = None,
+    fusion: FusionOption = None,
+    n_best: NBest = None,
+    time: Time = None,
     sessions: Annotated[
         str | None,
         typer.Option("--sessions", metavar="COL", help="Column with the session, whose samples share an effect."),
@@ -83,7 +88,8 @@ def report(
         typer.Option(
             "--enrolled",
             metavar="N,N,...",
-            help="Also the equal error rate with these numbers of enrolled samples per identity, such as 1,2,5.",
+            help="Also the equal error rate with these numbers of enrolled samples per identity, such as 1,2,5; --fusion and "
+            "--time go with it, too.",
         ),
     ] = None,
     with_samples: Annotated[
@@ -115,10 +121,14 @@ def report(
             None if column is None else found.labels(column, option)
             for column, option in ((by, "--by"), (sessions, "--sessions"))
         )
-        X = samples_of(learned, found, [column for column in (label, by, never_pair, sessions) if column is not None])
+        protocol = protocol_of(found, enrol, fusion, n_best, time, needs_enrol=not numbers)
+        others = (label, by, never_pair, sessions, enrol, time)
+        X = samples_of(learned, found, [column for column in others if column is not None])
         facts = [("Command", command_line()), ("SHA-256 of the model file", _digest(model))]
-        origin = Origin(shlex.quote(str(model)), str(data), shlex.quote(label), by or "subgroup", facts)
-        bar = scoring_bar("comparing pairs", min(n_pairs or pairs.n_pairs, pairs.n_pairs))
+        quoted = {name: shlex.quote(column) for name, column in (("enrol", enrol), ("time", time)) if column is not None}
+        origin = Origin(shlex.quote(str(model)), str(data), shlex.quote(label), by or "subgroup", facts=facts, **quoted)
+        n_compared = None if protocol else min(n_pairs or pairs.n_pairs, pairs.n_pairs)
+        bar = scoring_bar("comparing pairs", n_compared)
         with parallel_jobs(learned, n_jobs), bar:
             result = write(
                 learned,
@@ -127,6 +137,7 @@ def report(
                 out,
                 by=subgroups,
                 never_pair=apart,
+                **protocol,
                 sessions=in_sessions,
                 unit=unit.value,
                 n_pairs=n_pairs or None,

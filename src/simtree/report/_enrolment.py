@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from simtree._utils.times import check_times
 from simtree._utils.validation import check_integer
-from simtree.evaluation._evaluate import evaluate_scores
+from simtree.evaluation._evaluate import evaluate
+from simtree.evaluation._learned_fusion import LearnedFusion
 from simtree.evaluation._results import Estimate
-from simtree.evaluation._templates import Fusion
 from simtree.pairs._labels import encode_groups
-
-# Comparisons of a probe with an enrolled sample: their scores are kept.
-MAX_COMPARISONS = 5_000_000
 
 
 def eer_by_enrolled(
@@ -23,7 +22,11 @@ def eer_by_enrolled(
     X: ArrayLike,
     labels: NDArray[Any],
     numbers: Sequence[int],
-    fusion: str = "max",
+    *,
+    fusion: str | LearnedFusion | None = None,
+    n_best: int | None = None,
+    time: Any = None,
+    never_pair: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> list[tuple[int, Estimate]]:
     """Return the equal error rate for some numbers of enrolled samples per identity.
@@ -39,8 +42,8 @@ def eer_by_enrolled(
         Samples that the model has not seen, and their identities.
     numbers : sequence of int
         Numbers of enrolled samples.
-    fusion : {"max", "mean", "top_mean"}, default="max"
-        How the scores with the samples of an identity become one.
+    fusion, n_best, time, never_pair : optional
+        As in `evaluate`.
     confidence : float, default=0.95
         Confidence level of the intervals, which are for new identities.
 
@@ -51,31 +54,31 @@ def eer_by_enrolled(
     """
     for number in numbers:
         check_integer("enrolled", number, 1)
-    most, fuse = max(numbers), Fusion(fusion)
+    most = max(numbers)
     codes = encode_groups(labels, len(labels), "y")
-    rows = np.argsort(codes, kind="stable")
-    of_rows = codes[rows]
-    position = np.arange(len(rows)) - np.searchsorted(of_rows, of_rows)
-    known = (np.bincount(codes) > most)[of_rows]
-    if len(np.unique(of_rows[known])) < 2:
+    order = np.argsort(codes, kind="stable")
+    position = np.empty(len(codes), dtype=np.int64)
+    position[order] = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
+    known = (np.bincount(codes) > most)[codes]
+    if len(np.unique(codes[known])) < 2:
         raise ValueError(
             f"enrolled={most} needs two identities with {most + 1} samples or more, one of them to compare; give a smaller one."
         )
-    is_enrolled, is_probe = known & (position < most), known & (position >= most)
-    n_comparisons = int(is_enrolled.sum()) * int(is_probe.sum())
-    if n_comparisons > MAX_COMPARISONS:
-        raise ValueError(
-            f"enrolled={most} takes {n_comparisons:,} comparisons, more than {MAX_COMPARISONS:,}; give a smaller one."
-        )
-    index = np.stack(np.broadcast_arrays(rows[is_probe][:, None], rows[is_enrolled]), axis=-1)
-    scores = model.pair_score(index.reshape(-1, 2), X).reshape(index.shape[:2])
-    probes, owners = of_rows[is_probe], np.unique(of_rows[is_enrolled])
-    pairs = np.stack(np.broadcast_arrays(probes[:, None], owners), axis=-1).reshape(-1, 2)
-    same = pairs[:, 0] == pairs[:, 1]
+    times = None if time is None else check_times(time, len(codes))
+    apart = None if never_pair is None else encode_groups(never_pair, len(codes), "never_pair")
     found = []
     for number in sorted(set(numbers)):
-        kept = position[is_enrolled] < number
-        fused = fuse(np.ascontiguousarray(scores[:, kept]), number * np.arange(len(owners)))
-        result = evaluate_scores(fused.ravel(), same, identities=pairs, confidence=confidence)
+        rows = np.flatnonzero(known & ((position < number) | (position >= most)))
+        result = evaluate(
+            model,
+            _safe_indexing(X, rows),
+            codes[rows],
+            enrol=position[rows] < number,
+            fusion=fusion,
+            n_best=n_best,
+            time=None if times is None else times[rows],
+            never_pair=None if apart is None else apart[rows],
+            confidence=confidence,
+        )
         found.append((number, result.eer_interval))
     return found

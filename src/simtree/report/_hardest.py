@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree.evaluation._enrolled import Templates, TemplateScore
+from simtree.evaluation._model_fusion import ModelFusion
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 
@@ -38,6 +40,10 @@ class Watched:
         self._model = model
         self._same, self._different = _Highest(), _Highest()
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the model has, such as a learned fusion."""
+        return getattr(self._model, name)
+
     def _comparisons(
         self,
         X: ArrayLike,
@@ -59,6 +65,22 @@ class Watched:
             return np.asarray(scores)
 
         return watched, source, units
+
+    def _templates(
+        self, X: ArrayLike, y: ArrayLike, enrol: ArrayLike, fusion: ModelFusion, never_pair: ArrayLike | None, time: Any
+    ) -> tuple[Templates, TemplateScore]:
+        """Return what `evaluate` asks a model for if samples are enrolled; the first sample of an identity stands for it."""
+        templates, score = self._model._templates(X, y, enrol, fusion, never_pair, time)
+
+        def watched(probes: NDArray[np.int64], samples: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+            scores = score(probes, samples, starts)
+            first = samples[starts]
+            same = templates.labels[probes] == templates.labels[first]
+            self._same.offer(probes, first, -scores, same)
+            self._different.offer(probes, first, scores, ~same)
+            return np.asarray(scores)
+
+        return templates, watched
 
     def hardest(self, n: int) -> tuple[list[ScoredPair], list[ScoredPair]]:
         """Return the hardest same and different pairs, hardest first; no sample is in two pairs of a kind.
@@ -84,9 +106,7 @@ class _Highest:
         self._pairs = np.empty((0, 2), dtype=np.int64)
         self._values = np.empty(0)
 
-    def offer(
-        self, first: NDArray[np.int32], second: NDArray[np.int32], values: NDArray[np.float64], allowed: NDArray[np.bool_]
-    ) -> None:
+    def offer(self, first: NDArray[Any], second: NDArray[Any], values: NDArray[np.float64], allowed: NDArray[np.bool_]) -> None:
         """Keep the highest of the allowed pairs."""
         if len(self._values) >= N_CANDIDATES:
             allowed = allowed & (values > self._values[-1])

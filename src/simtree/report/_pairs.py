@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -28,8 +28,8 @@ class HardPair:
         Rows of the data.
     score : float
         Score of the pair.
-    accepted : bool
-        Whether the score reaches the threshold in use.
+    accepted : bool or None
+        Whether the score reaches the threshold in use; None if there is none for such scores.
     contributions : list of (str, float)
         Largest contributions of features, and the sum of the others.
     has_rest : bool
@@ -38,16 +38,20 @@ class HardPair:
         Identities of both samples; None unless samples may be shown.
     images : list of (str, str)
         Names and sources of images; empty unless samples may be shown.
+    n_enrolled : int or None
+        Number of samples of the enrolled identity that ``first`` was compared with, of which ``second`` is the most similar;
+        None if two samples were compared.
     """
 
     first: int
     second: int
     score: float
-    accepted: bool
+    accepted: bool | None
     contributions: list[tuple[str, float]]
     has_rest: bool
     labels: tuple[str, str] | None
     images: list[tuple[str, str]]
+    n_enrolled: int | None = None
 
 
 def describe_pair(
@@ -56,6 +60,7 @@ def describe_pair(
     samples: NDArray[Any],
     labels: NDArray[Any],
     *,
+    threshold: float | None,
     with_samples: bool,
     image_shape: tuple[int, int] | None,
 ) -> HardPair:
@@ -69,6 +74,8 @@ def describe_pair(
         The pair.
     samples, labels : ndarray
         The data.
+    threshold : float or None
+        Threshold in use; None if there is none for such scores.
     with_samples : bool
         Whether samples may be shown.
     image_shape : tuple of int or None
@@ -106,12 +113,46 @@ def describe_pair(
         first=pair.first,
         second=pair.second,
         score=pair.score,
-        accepted=bool(pair.score >= model.threshold_),
+        accepted=None if threshold is None else bool(pair.score >= threshold),
         contributions=contributions,
         has_rest=has_rest,
         labels=(str(labels[pair.first]), str(labels[pair.second])) if with_samples else None,
         images=images,
     )
+
+
+def describe_comparison(
+    model: Any,
+    pair: ScoredPair,
+    samples: NDArray[Any],
+    labels: NDArray[Any],
+    is_candidate: NDArray[np.bool_],
+    **options: Any,
+) -> HardPair:
+    """Return what the page says of a probe and an enrolled identity, by the most similar sample of the identity.
+
+    Parameters
+    ----------
+    model : Similarity
+        Fitted model.
+    pair : ScoredPair
+        The probe, and one of the samples of the identity.
+    samples, labels : ndarray
+        The data.
+    is_candidate : ndarray of bool
+        Which samples the probe may be compared with.
+    **options : dict
+        As in `describe_pair`.
+
+    Returns
+    -------
+    HardPair
+        The description.
+    """
+    rows = np.flatnonzero(is_candidate & (labels == labels[pair.second]))
+    pairs = np.stack([samples[np.full(len(rows), pair.first)], samples[rows]], axis=1)
+    best = int(rows[np.argmax(model.pair_score(pairs))])
+    return replace(describe_pair(model, pair._replace(second=best), samples, labels, **options), n_enrolled=len(rows))
 
 
 def rows_as_fitted(model: Any, X: Any) -> NDArray[Any]:

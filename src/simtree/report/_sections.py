@@ -16,7 +16,15 @@ from simtree.report._words import interval, percent, plain, what_it_does
 # Values that the fields of the page start with.
 GALLERY, TRAFFIC, IMPOSTORS, PRICE_ACCEPT, PRICE_REJECT = 1_000, 1_000, 1, 100, 1
 MAX_BARS = 15
-FUSIONS = {"max": "highest", "mean": "mean", "top_mean": "mean of the three highest"}
+# Name of a fusion, and the number of scores that "top_mean" averages over.
+FusionUsed = tuple[str, int | None]
+FUSIONS = {
+    "max": "the highest of the scores with its samples",
+    "mean": "the mean of the scores with its samples",
+    "top_mean": "the mean of the highest scores with its samples",
+    "likelihood_ratio": "the log-likelihood ratio of all of its samples together, in closed form",
+    "learned": "what was learned to make of the scores with its samples",
+}
 
 
 def section(name: str, title: str, *parts: str) -> str:
@@ -67,7 +75,36 @@ def _ends(estimate: Estimate) -> str:
     return f"{plain(estimate.low)} to {plain(estimate.high)}"
 
 
-def summary(result: Evaluation, rates: ThresholdRates | None, report: ThresholdReport | None) -> str:
+def fusion_of(report: ThresholdReport | None) -> FusionUsed | None:
+    """Return how the scores that a threshold is for became one; None if they are those of pairs of samples."""
+    return None if report is None or report.fusion is None else (report.fusion, report.n_best)
+
+
+def fusion_options(fusion: FusionUsed) -> str:
+    """Return the options of commands that stand for a fusion."""
+    name, n_best = fusion
+    return f"--fusion {name}" + ("" if n_best is None else f" --n-best {n_best}")
+
+
+def threshold_words(report: ThresholdReport | None, fusion: FusionUsed | None) -> str:
+    """Return what is known of the threshold of a model, for pairs of samples or for scores that were fused."""
+    of_report = fusion_of(report)
+    if of_report != fusion:
+        own, here = (
+            "pairs of samples" if used is None else f"scores with enrolled identities ({fusion_options(used)})"
+            for used in (of_report, fusion)
+        )
+        options = "without --enrol" if fusion is None else f"with --enrol and {fusion_options(fusion)}"
+        return (
+            f"The threshold of the model is for {own}, and not for {here}, which are evaluated here: it is left out. The "
+            f"command simtree calibrate, {options}, chooses one for these."
+        )
+    if report is not None and report.promise:
+        return f"The threshold was chosen by calibration, with this guarantee: {report.promise}."
+    return "No guarantee comes with this threshold: the command simtree calibrate chooses one that has it."
+
+
+def summary(result: Evaluation, rates: ThresholdRates | None, of_threshold: str) -> str:
     """Return what the figures mean in words, and the most important of them."""
     sure = percent(result.confidence)
     parts = []
@@ -75,12 +112,7 @@ def summary(result: Evaluation, rates: ThresholdRates | None, report: ThresholdR
         first, second = what_it_does(rates, result.confidence)
         parts.append(paragraph(f"At its threshold {rates.threshold:.5g}, the model accepts or rejects like this:"))
         parts.append(f'<ul class="lead">\n<li>{escape(first)}</li>\n<li>{escape(second)}</li>\n</ul>')
-    guaranteed = report is not None and report.promise
-    parts.append(
-        paragraph(f"The threshold was chosen by calibration, with this guarantee: {report.promise}.")
-        if guaranteed and report is not None
-        else paragraph("No guarantee comes with this threshold: the command simtree calibrate chooses one that has it.")
-    )
+    parts.append(paragraph(of_threshold))
     cards = []
     if rates is not None:
         cards.append(_card("False positive rate (strangers accepted)", percent(rates.fpr), interval(*rates.fpr_interval)))
@@ -110,7 +142,14 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
     sure = percent(result.confidence)
     start = n_grid - 1 - (used or 0)
     fields = [
-        ("gallery", "Identities in the gallery", GALLERY, "1", "one sample each", ""),
+        (
+            "gallery",
+            "Identities in the gallery",
+            GALLERY,
+            "1",
+            "one sample each" if result.n_enrolled is None else "enrolled as here",
+            "",
+        ),
         ("traffic", "Attempts per day", TRAFFIC, "0", "", ""),
         ("impostors", "Impostors among them, in %", IMPOSTORS, "0", "", 'max="100"'),
         ("price-accept", "Price of a stranger accepted", PRICE_ACCEPT, "0", "", ""),
@@ -271,8 +310,8 @@ def enrolment(rates: Sequence[tuple[int, Estimate]], fusion: str, confidence: fl
         "enrolment",
         "How many samples to enrol",
         paragraph(
-            f"The first rows of each identity were enrolled, and its other rows compared with all identities; the score with "
-            f"an identity is the {FUSIONS[fusion]} of the scores with its samples."
+            "The first rows of each identity were enrolled, and its other rows compared with all identities; the score with an "
+            f"identity is {FUSIONS[fusion]}."
         ),
         chart(
             "enrolment",
@@ -356,10 +395,13 @@ def hardest(same: Sequence[HardPair], different: Sequence[HardPair], *, with_sam
 
 
 def _pair(pair: HardPair) -> str:
-    decision = "accepted" if pair.accepted else "rejected"
-    parts = [
-        f'<article class="panel pair"><h4>Rows {pair.first:,} and {pair.second:,}: score {pair.score:.4g}, {decision}</h4>'
-    ]
+    decision = "" if pair.accepted is None else ", accepted" if pair.accepted else ", rejected"
+    who = (
+        f"Rows {pair.first:,} and {pair.second:,}"
+        if pair.n_enrolled is None
+        else f"Row {pair.first:,} and {count(pair.n_enrolled, 'enrolled sample')}, row {pair.second:,} the most similar"
+    )
+    parts = [f'<article class="panel pair"><h4>{who}: score {pair.score:.4g}{decision}</h4>']
     if pair.labels is not None:
         parts.append(paragraph(f"Identities: {pair.labels[0]} and {pair.labels[1]}."))
     if pair.images:
@@ -377,7 +419,10 @@ def _pair(pair: HardPair) -> str:
             width = min(abs(value) / most, 1.0) / 2.0
             rest = k == n_shown
             bars.append(_bar(name, value, f"{value:+.3g}", 0.5 if value >= 0.0 else 0.5 - width, width, rest=rest))
-        parts.append(paragraph("For the same identity (right) and against it (left), from the average pair:", "faint"))
+        of_rows = "" if pair.n_enrolled is None else " in the score of these two rows"
+        parts.append(
+            paragraph(f"For the same identity (right) and against it (left){of_rows}, from the average pair:", "faint")
+        )
         parts.append(f'<ul class="bars">{"".join(bars)}</ul>')
     return "".join(parts) + "</article>"
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import metadata, resources
 from pathlib import Path
@@ -19,20 +19,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.files import write_atomically
-from simtree._utils.validation import check_integer
+from simtree._utils.validation import check_integer, count
 from simtree.evaluation._counting import MAX_COMPARISONS
+from simtree.evaluation._enrolled import check_protocol
 from simtree.evaluation._evaluate import evaluate
+from simtree.evaluation._learned_fusion import LearnedFusion
+from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.evaluation._report import rates_at_threshold
 from simtree.evaluation._results import Band, Evaluation
+from simtree.evaluation._templates import TOP_MEAN, Fusion
 from simtree.models._base import Similarity
 from simtree.models._description import describe, input_columns
 from simtree.models._tree import SimilarityTree
 from simtree.report import _charts as charts
 from simtree.report import _sections as sections
 from simtree.report._enrolment import eer_by_enrolled
-from simtree.report._hardest import Watched
+from simtree.report._hardest import ScoredPair, Watched
 from simtree.report._images import signed_image
-from simtree.report._pairs import describe_pair, rows_as_fitted
+from simtree.report._pairs import HardPair, describe_comparison, describe_pair, rows_as_fitted
 from simtree.report._tree import tree_of
 from simtree.report._words import percent
 
@@ -51,6 +55,8 @@ class Origin:
         Files, and the column with the identity, as they stand in commands.
     by : str
         Name of the attribute that defines subgroups.
+    enrol, time : str
+        Columns with the enrolled rows and with times, as they stand in commands.
     facts : list of (str, str)
         Further lines of the footer, such as the command and hashes of files.
 
@@ -65,6 +71,8 @@ class Origin:
     data: str | None = None
     label: str = "LABEL"
     by: str = "subgroup"
+    enrol: str = "ENROL"
+    time: str | None = None
     facts: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -76,13 +84,16 @@ def write(
     *,
     by: ArrayLike | None = None,
     never_pair: ArrayLike | None = None,
+    enrol: ArrayLike | None = None,
+    fusion: str | LearnedFusion | None = None,
+    n_best: int | None = None,
+    time: Any = None,
     sessions: ArrayLike | None = None,
     unit: str = "identities",
     weighting: str = "samples",
     n_pairs: int | None = MAX_COMPARISONS,
     confidence: float = 0.95,
     enrolled: Sequence[int] = (),
-    fusion: str = "max",
     with_samples: bool = False,
     image_shape: tuple[int, int] | None = None,
     n_hardest: int = 3,
@@ -103,13 +114,17 @@ def write(
         Identity of each sample.
     path : str or Path
         HTML file to write.
-    by, never_pair, sessions, unit, weighting, n_pairs, confidence : optional
+    by, never_pair, enrol : optional
+        As in `evaluate`. With ``enrol``, a pair is a probe and an enrolled identity; a threshold that was calibrated in another
+        way is left out.
+    fusion, n_best, time : optional
+        How the scores with the enrolled samples of an identity become one, for ``enrol`` and for ``enrolled``, as in
+        `evaluate`.
+    sessions, unit, weighting, n_pairs, confidence : optional
         As in `evaluate`. Identification is part of the report if all pairs are compared.
     enrolled : sequence of int, default=()
         Numbers of enrolled samples per identity for which the report has the equal error rate, such as ``(1, 2, 5)``: the first
         rows of an identity are enrolled, and its rows after the largest number are compared with all identities.
-    fusion : {"max", "mean", "top_mean"}, default="max"
-        How the scores with the enrolled samples of an identity become one, as in `Gallery`.
     with_samples : bool, default=False
         Whether the hardest pairs show identities, values and images. By default no sample is in the file: only row numbers,
         scores and contributions of features.
@@ -149,7 +164,20 @@ def write(
         raise ValueError(f"X has {np.ndim(X)} dimensions; give samples of shape (n_samples, n_features), with their labels y.")
     samples, labels = rows_as_fitted(model, X), np.asarray(y)
     _check_shape(image_shape, samples.shape[1])
-    by_enrolled = eer_by_enrolled(model, X, labels, enrolled, fusion, confidence) if len(enrolled) else []
+    check_protocol(True if enrol is not None or len(enrolled) else None, fusion=fusion, n_best=n_best, time=time)
+    how = {"fusion": fusion, "n_best": n_best, "time": time}
+    chosen = resolve_fusion(model, "max" if fusion is None else fusion, n_best)
+    used = (
+        None
+        if enrol is None
+        else (chosen.name, chosen.n_best if isinstance(chosen, Fusion) and chosen.name == TOP_MEAN else None)
+    )
+    by_enrolled = (
+        eer_by_enrolled(model, X, labels, enrolled, **how, never_pair=never_pair, confidence=confidence)
+        if len(enrolled)
+        else []
+    )
+    threshold = _threshold_for(model, used)
     watched = Watched(model)
     result = evaluate(
         watched,
@@ -157,27 +185,59 @@ def write(
         y,
         by=by,
         never_pair=never_pair,
+        enrol=enrol,
+        **({} if enrol is None else how),
         sessions=sessions,
         unit=unit,
         weighting=weighting,
         n_pairs=n_pairs,
-        threshold=float(model.threshold_),
+        threshold=threshold,
         confidence=confidence,
         simultaneous=True,
         random_state=SEED,
     )
+    result = replace(result, name=type(model).__name__)
     origin = origin or Origin()
-    hard = [
-        [describe_pair(model, pair, samples, labels, with_samples=with_samples, image_shape=image_shape) for pair in pairs]
-        for pairs in watched.hardest(n_hardest)
-    ]
+    shown = {"threshold": threshold, "with_samples": with_samples, "image_shape": image_shape}
+    hard = _hardest(watched, n_hardest, model, samples, labels, enrol, never_pair, shown)
     facts = [*origin.facts, *_versions(model), ("SHA-256 of the samples and labels", hash_of(samples, labels))]
     more: dict[str, dict[str, Any]] = {}
     if by_enrolled:
-        more[sections.enrolment(by_enrolled, fusion, confidence)] = {"enrolment": charts.enrolment_chart(by_enrolled)}
-    page = _render(model, result, hard, facts, origin, title, image_shape, more, with_samples=with_samples)
+        more[sections.enrolment(by_enrolled, chosen.name, confidence)] = {"enrolment": charts.enrolment_chart(by_enrolled)}
+    page = _render(model, result, used, hard, facts, origin, title, image_shape, more, with_samples=with_samples)
     write_atomically(Path(path), page)
     return result
+
+
+def _threshold_for(model: Similarity, fusion: sections.FusionUsed | None) -> float | None:
+    """Return the threshold of a model; None if it is for scores that became one in another way, or for pairs of samples."""
+    of_report = sections.fusion_of(getattr(model, "threshold_report_", None))
+    return float(model.threshold_) if of_report == fusion else None
+
+
+def _hardest(
+    watched: Watched,
+    n: int,
+    model: Similarity,
+    samples: NDArray[Any],
+    labels: NDArray[Any],
+    enrol: ArrayLike | None,
+    never_pair: ArrayLike | None,
+    options: dict[str, Any],
+) -> list[list[HardPair]]:
+    """Return the hardest same and different pairs, or comparisons of probes with enrolled identities."""
+    if enrol is None:
+        return [[describe_pair(model, pair, samples, labels, **options) for pair in pairs] for pairs in watched.hardest(n)]
+    mask = np.asarray(enrol)
+    apart = np.arange(len(labels)) if never_pair is None else np.asarray(never_pair)
+    found: list[list[HardPair]] = []
+    for pairs in watched.hardest(n):
+        found.append([])
+        for first, second, score in pairs:
+            probe, of_identity = (second, first) if mask[first] else (first, second)
+            pair, may_be = ScoredPair(probe, of_identity, score), mask & (apart != apart[probe])
+            found[-1].append(describe_comparison(model, pair, samples, labels, may_be, **options))
+    return found
 
 
 def _check_shape(shape: tuple[int, int] | None, n_features: int) -> None:
@@ -224,6 +284,7 @@ def _versions(model: Similarity) -> list[tuple[str, str]]:
 def _render(
     model: Similarity,
     result: Evaluation,
+    fusion: sections.FusionUsed | None,
     hard: Sequence[Sequence[Any]],
     facts: Sequence[tuple[str, str]],
     origin: Origin,
@@ -238,10 +299,11 @@ def _render(
     assert band is not None
     described = describe(model)
     report = getattr(model, "threshold_report_", None)
-    guaranteed = report is not None and bool(report.promise)
+    is_for_these = _threshold_for(model, fusion) is not None
+    guaranteed = is_for_these and report is not None and bool(report.promise)
     used_name = "guaranteed threshold" if guaranteed else "threshold in use"
-    rates = rates_at_threshold(result)
-    used = None if result.threshold is None else int(np.flatnonzero(band.thresholds == result.threshold)[0])
+    rates = rates_at_threshold(result) if is_for_these else None
+    used = None if rates is None else int(np.flatnonzero(band.thresholds == rates.threshold)[0])
     floors = 0.5 / result.n_different, 0.5 / result.n_same
     rows = charts.grid_rows(band, floors)
     drawn: dict[str, Any] = {
@@ -250,7 +312,7 @@ def _render(
         "scores": charts.histogram_chart(result, rows, used),
     }
     parts = [
-        sections.summary(result, rates, report),
+        sections.summary(result, rates, sections.threshold_words(report, fusion)),
         sections.threshold(result, len(rows), used, used_name, guaranteed),
     ]
     if result.by:
@@ -274,12 +336,14 @@ def _render(
     parts.append(sections.hardest(*hard, with_samples=with_samples))
     parts.append(sections.about([*sections.describe_model(described), *_data_rows(result, origin)]))
     parts.append(sections.glossary(result))
+    protocol = "" if fusion is None else f" --enrol {origin.enrol} {sections.fusion_options(fusion)}"
+    protocol += f" --time {origin.time}" if protocol and origin.time else ""
     data = {
         "grid": _grid(band),
         "used": used,
         "usedName": used_name,
         "commands": {
-            "calibrate": f"simtree calibrate {origin.model} OTHER.csv --label {origin.label}",
+            "calibrate": f"simtree calibrate {origin.model} OTHER.csv --label {origin.label}{protocol}",
             "set": f"simtree set-threshold {origin.model}",
         },
         "tree": tree,
@@ -300,6 +364,7 @@ def _data_rows(result: Evaluation, origin: Origin) -> list[tuple[str, str]]:
     """Return what the model was evaluated on."""
     n_compared = result.n_same + result.n_different
     of_all = "" if n_compared >= result.n_possible else f", drawn from {result.n_possible:,}"
+    enrolled = count(result.n_enrolled or 0, "enrolled identity", "enrolled identities")
     return [
         (
             "Evaluated on",
@@ -307,6 +372,11 @@ def _data_rows(result: Evaluation, origin: Origin) -> list[tuple[str, str]]:
             + (f", from {origin.data}" if origin.data else ""),
         ),
         ("Pairs", f"{result.n_same:,} same and {result.n_different:,} different pairs{of_all}"),
+        *(
+            [("Pair", f"a probe and one of {enrolled}: the score is {sections.FUSIONS[result.fusion]}")]
+            if result.fusion is not None
+            else []
+        ),
         ("Intervals", f"{percent(result.confidence)}, for new {result.unit}"),
     ]
 
