@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
+import math
 import os
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +22,49 @@ import numpy as np
 import pytest
 
 import simtree
-from running_service import Service
+from running_service import Service, make_gallery, people
 from simtree import Gallery
 from simtree.service import ServiceError
 
 pytestmark = pytest.mark.slow
+
+
+ASKED_WHEN_WARM = """
+import importlib, json, pkgutil, sys
+from numba.core.dispatcher import Dispatcher
+import simtree._kernels
+from simtree.service._served import Served
+
+def signatures():
+    names = [found.name for found in pkgutil.iter_modules(simtree._kernels.__path__, "simtree._kernels.")]
+    modules = [importlib.import_module(name) for name in names]
+    kernels = {id(own): own for module in modules for own in vars(module).values() if isinstance(own, Dispatcher)}
+    return {f"{own.py_func.__name__}{signature}" for own in kernels.values() for signature in own.signatures}
+
+served = Served(sys.argv[1])
+served.warm_up()
+served.check()
+before = signatures()
+for sample in json.loads(sys.argv[2]):
+    served.verify(["p00"], [sample])
+    served.identify([sample], 5, None, None)
+    served.explain("p00", sample)
+print(json.dumps([len(before), sorted(signatures() - before)]))
+"""
+
+
+def test_nothing_is_compiled_after_the_service_is_ready(tmp_path):
+    """In a process of its own, for this one has used all kernels; with a model that was fitted with missing values."""
+    X, y = people(30, 3, 0)
+    X[::7, 1] = np.nan
+    model = simtree.SimilarityForest(n_estimators=2, n_pairs=500, random_state=0).fit(X, y)
+    query = make_gallery(tmp_path / "people.gallery", model, n=12, is_calibrated=False)[0]
+    samples = [query.tolist(), [*query[:3].tolist(), math.nan]]
+    command = [sys.executable, "-c", ASKED_WHEN_WARM, str(tmp_path / "people.gallery"), json.dumps(samples)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    n_before, compiled = json.loads(done.stdout)
+    assert n_before
+    assert compiled == []
 
 
 @pytest.fixture

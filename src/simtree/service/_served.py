@@ -17,6 +17,7 @@ from simtree.models import Similarity
 from simtree.models._description import input_columns
 from simtree.pairs._cells import DATE
 from simtree.service._refusals import RefusedError
+from simtree.service._warm_up import compile_searches
 
 # What a sample has per feature.
 Cell = float | str | bool | None
@@ -60,24 +61,11 @@ class Served:
     def warm_up(self) -> None:
         """Load the gallery into memory and compile what searches need; a problem is told to those who ask."""
         try:
-            first = self._reader.search_ids(limit=1)
-            if first:
-                self._reader.subject(first[0])
-            self._compile(self._model())
+            compile_searches(self._reader, self._model())
             self._is_warm.set()
         except Exception as error:
             logger.error("the gallery cannot be loaded: %s", error)
             self._problem = str(error).replace(self.path, "the gallery")
-
-    def _compile(self, model: Similarity) -> None:
-        """Score two samples once in each way."""
-        n_features = model.n_features_in_
-        samples = np.vstack([np.linspace(0.1, 1.0, n_features), np.linspace(0.2, 2.0, n_features)])
-        try:
-            model.pair_score([[0, 1]], samples)
-            model.top_k(samples[:1], samples, k=1)
-        except ValueError:  # samples that this model does not take; real ones will compile it
-            logger.info("searches are compiled with the first request")
 
     def check(self) -> None:
         """Raise unless questions can be answered now."""
