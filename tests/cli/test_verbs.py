@@ -865,6 +865,7 @@ def test_show_a_plain_distance(folder, tmp_path):
     shown = run("show", tmp_path / "plain.simtree").stdout
     assert "'euclidean'" in shown
     assert "4, without names" in shown
+    assert f"{len(data)} samples of {data['person'].nunique()} identities" in shown
     assert json.loads(run("show", tmp_path / "plain.simtree", "--json").stdout)["importances"] is None
 
 

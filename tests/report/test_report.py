@@ -24,11 +24,13 @@ from report_people import held_out, model_of, people
 from simtree import DistanceSimilarity, GaussianSimilarity, SimilarityTree, evaluate
 from simtree.evaluation._report import ThresholdRates
 from simtree.metrics import eer, roc_curve
+from simtree.models._description import describe
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import ScoredPair, Watched
 from simtree.report._images import grey_image, signed_image
 from simtree.report._pairs import describe_pair, rows_as_fitted
+from simtree.report._sections import describe_model
 from simtree.report._tree import tree_of
 from simtree.report._words import beginnings, opposite_in_words, percent, rule_in_words, what_it_does
 from simtree.report._write import hash_of
@@ -286,6 +288,14 @@ def test_a_learned_fusion_and_times_reach_the_evaluation(tmp_path):
     assert (result.fusion, result.name) == ("learned", "DistanceSimilarity")
     rows = data_of((tmp_path / "page.html").read_text())["charts"]["enrolment"]["datasets"]["values"]
     assert rows[-1]["eer"] == result.eer.value
+
+
+def test_the_page_says_what_was_trained_on_what(pages):
+    text = without_vega(pages["forest"])
+    assert "<td>120 samples of 30 identities, which make 7,140 pairs</td>" in text
+    assert "<td>120 samples of 30 identities</td>" in text  # evaluated on
+    del (old := copy.copy(model_of("forest"))).training_counts_
+    assert ("Trained on", "not known: the model file is of an earlier version") in describe_model(describe(old))
 
 
 def test_the_same_data_give_the_same_file(pages, tmp_path):

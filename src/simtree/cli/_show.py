@@ -49,6 +49,8 @@ def _tables(described: dict[str, Any]) -> list[Any]:
     if described["chosen"]:
         rows.add_row("chosen", described["chosen"])
         add_performance(rows, described)
+    if described["trained_on"]:
+        rows.add_row("trained on", described["trained_on"])
     if described["n_trees"]:
         rows.add_row("trees", f"{described['n_trees']:,}, with {count(described['n_cells'], 'terminal cell')}")
         rows.add_row("AUC on training pairs", f"{described['training_auc']:.4f}")

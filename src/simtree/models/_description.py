@@ -24,6 +24,7 @@ def describe(learned: Any) -> dict[str, Any]:
         **describe_choice(learned),
         "parameters": _changed(inner),
         "cohorts": _cohorts(learned),
+        "trained_on": str(learned.training_counts_) if hasattr(learned, "training_counts_") else None,
         "n_features": int(learned.n_features_in_),
         "columns": described(getattr(learned, "columns_", None)),
         "done": what_was_done(learned),

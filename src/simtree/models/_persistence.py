@@ -30,6 +30,7 @@ from simtree.io._registry import (
 from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._coordinates import MAX_FEATURES
 from simtree.pairs._table import TableColumns
+from simtree.pairs._training_counts import TrainingCounts
 
 
 class PersistenceMixin:
@@ -42,6 +43,7 @@ class PersistenceMixin:
     held_out_check_: HeldOutCheck
     calibration_: Calibration
     learned_fusion_: LearnedFusion
+    training_counts_: TrainingCounts
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to a file, which `simtree.load` reads.
@@ -129,6 +131,8 @@ class PersistenceMixin:
                 raise fields.fail("threshold", "must equal the threshold of its report")
         if fields.has("held_out_check"):
             model.held_out_check_ = HeldOutCheck._from_state(fields.part("held_out_check"))
+        if fields.has("training_counts"):
+            model.training_counts_ = TrainingCounts._from_state(fields.part("training_counts"))
         if fields.has("calibration"):
             model.calibration_ = Calibration._from_state(fields.part("calibration"))
         if fields.has("learned_fusion"):
@@ -146,6 +150,7 @@ class PersistenceMixin:
             # Written only if there are any, as files of before have none.
             **({"columns": columns._get_state()} if columns is not None else {}),
             **({"held_out_check": self.held_out_check_._get_state()} if hasattr(self, "held_out_check_") else {}),
+            **({"training_counts": self.training_counts_._get_state()} if hasattr(self, "training_counts_") else {}),
         }
 
     @classmethod

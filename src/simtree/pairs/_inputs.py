@@ -18,6 +18,7 @@ from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import Index, IndexPairs, PairSource
 from simtree.pairs._store import SampleStore
 from simtree.pairs._table import TableColumns, is_chosen, is_table
+from simtree.pairs._training_counts import TrainingCounts
 
 # Samples of these types are used as they are; others are converted to the first.
 DTYPES = [np.float64, np.float32]
@@ -163,6 +164,8 @@ def check_training(
         The given pairs, or a sampler of pairs of the labelled samples.
     """
     samples, source = _check_training(estimator, X, y, pairs, never_pair, reset=reset)
+    if reset:
+        estimator.training_counts_ = TrainingCounts.of(len(samples), source)
     columns = getattr(estimator, "columns_", None)
     if reset and columns is not None:
         estimator.columns_ = columns.without_private(samples, same_identities(source, len(samples)))

@@ -447,6 +447,7 @@ def describe_model(described: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("Model", described["class"])]
     if described["chosen"]:
         rows.append(("Chosen", described["chosen"]))
+    rows.append(("Trained on", described["trained_on"] or "not known: the model file is of an earlier version"))
     if described["n_trees"]:
         rows.append(("Trees", f"{described['n_trees']:,}, with {described['n_cells']:,} terminal cells"))
     if described["training_pairs"]:
