@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from urllib.parse import quote
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from running_service import make_gallery
+from running_service import make_gallery, people
 from simtree import Gallery, SimilarityTree
 from simtree.service._access import OPEN, ROUTES
 from simtree.service._client import _cells
@@ -59,7 +60,9 @@ def test_answers_are_those_of_the_gallery(api, folder, prepared):
     assert answer["expected_fpir"] == claims.expected_fpir
 
     answer = post(api, "/v1/explain", {"id": "p00", "sample": prepared.queries[0].tolist()}).json()
-    assert answer["score"] == explained.score
+    assert answer["score"] == answer["explained_score"] == explained.score
+    assert (answer["decision"], answer["threshold"]) == ("accepted", claims.threshold[0])
+    assert answer["expected_fpir"] == claims.expected_fpir
     total = answer["base"] + answer["others"] + sum(entry["contribution"] for entry in answer["contributions"])
     assert total == pytest.approx(explained.score)
     own = dict(zip(explained.feature_names, prepared.queries[0].tolist(), strict=True))
@@ -67,6 +70,36 @@ def test_answers_are_those_of_the_gallery(api, folder, prepared):
     enrolled = {round(float(value), 9) for value in explained.x2}
     told = json.dumps(answer)
     assert not any(str(value)[:8] in told for value in enrolled)  # the enrolled sample is not in the answer
+
+
+def test_an_explanation_carries_the_decision_of_all_enrolled_samples(started, folder, forest):
+    """One sample of an identity matches, and the mean over its samples does not."""
+    (folder / "people.gallery").unlink()
+    X, _ = people(20, 3, 1)
+    with Gallery.create(folder / "people.gallery", forest, fusion="mean") as gallery:
+        gallery.enroll(["ann", "ann", "ann"], X[[0, 30, 45]])
+    with started(folder) as api:
+        verified = post(api, "/v1/verify", {"claims": [{"id": "ann", "sample": X[1].tolist()}]}).json()
+        answer = post(api, "/v1/explain", {"id": "ann", "sample": X[1].tolist()}).json()
+    assert verified["results"][0] == {"probability": None} | {
+        name: answer[name] for name in ("id", "score", "threshold", "decision")
+    }
+    assert answer["decision"] == "rejected"
+    assert answer["score"] < answer["threshold"] < answer["explained_score"]
+
+
+def test_a_threshold_for_other_scores_decides_about_no_explanation(started, folder, forest):
+    (folder / "people.gallery").unlink()
+    X, y = people(60, 3, 1)
+    fused = copy.deepcopy(forest)
+    fused.calibrate_threshold(X, y, confidence=None, enrol=np.arange(len(y)) % 3 < 2, fusion="mean")
+    with Gallery.create(folder / "people.gallery", fused) as gallery:
+        gallery.enroll(["ann"], X[:1])
+    with started(folder) as api:
+        assert post(api, "/v1/verify", {"claims": [{"id": "ann", "sample": X[1].tolist()}]}).status_code == 422
+        answer = post(api, "/v1/explain", {"id": "ann", "sample": X[1].tolist()}).json()
+    assert (answer["decision"], answer["threshold"], answer["score"]) == ("undecided", None, None)
+    assert answer["explained_score"] == pytest.approx(answer["base"] + sum(e["contribution"] for e in answer["contributions"]))
 
 
 def test_filters_and_rates(api, prepared):

@@ -19,6 +19,9 @@ Sample = Annotated[
 ]
 Id = Annotated[str, Field(min_length=1, max_length=1000)]
 Scalar = Annotated[str, Strict()] | Annotated[bool, Strict()] | Annotated[int, Strict()] | Number
+ExpectedFpir = Annotated[
+    float | None, Field(description="Share of strangers who would have a candidate in a search at this threshold.")
+]
 FINGERPRINT = "3f0c9a6b"
 
 
@@ -109,9 +112,7 @@ class VerifyAnswer(Answer):
     """Decisions about claims."""
 
     results: list[Verification]
-    expected_fpir: Annotated[
-        float | None, Field(description="Share of strangers who would have a candidate in a search at this threshold.")
-    ]
+    expected_fpir: ExpectedFpir
 
 
 class Candidate(Decided):
@@ -155,11 +156,15 @@ class Contribution(BaseModel):
 
 
 class ExplainAnswer(Answer, Decided):
-    """A score as a sum; the values of the enrolled sample are not told."""
+    """A score as a sum, and the decision of a verification; the values of the enrolled sample are not told."""
 
     id: str
     threshold: float | None
-    decision: Literal["accepted", "rejected"]
+    decision: Literal["accepted", "rejected", "undecided"]
+    expected_fpir: ExpectedFpir
+    explained_score: Annotated[
+        float | None, Field(description="Score with the most similar enrolled sample: what base and contributions add up to.")
+    ]
     base: Annotated[float | None, Field(description="Score of an average pair.")]
     contributions: list[Contribution]
     n_others: int

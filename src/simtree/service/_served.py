@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simtree.gallery import Candidates, Gallery, GalleryError
+from simtree.gallery import Candidates, Gallery, GalleryError, NotEnrolledError
 from simtree.models import Similarity
 from simtree.models._description import input_columns
 from simtree.pairs._cells import DATE
@@ -140,17 +140,33 @@ class Served:
         return _ranked(self._reader.identify(X, k=k, where=where), promise)
 
     def explain(self, id: str, sample: Sequence[Cell]) -> dict[str, Any]:
-        """Explain a score by the contributions of features, without the values of the enrolled sample."""
+        """Explain a score by the contributions of features, without the values of the enrolled sample.
+
+        The decision is that of `verify`, by the score with all samples of the identity; there is none if the threshold of the
+        model is for scores that become one in another way.
+        """
         model = self._model()
         found = self._reader.explain(id, _matrix(model, [sample])[0])
         order = found.order()
         listed, rest = order[:N_EXPLAINED], order[N_EXPLAINED:]
         columns = input_columns(model)
+        try:
+            decided = self.verify([id], [sample])
+        except (GalleryError, NotEnrolledError):
+            raise
+        except ValueError:
+            decided = {
+                "results": [{"score": None, "threshold": None, "decision": "undecided"}],
+                "expected_fpir": None,
+                **self.size(),
+            }
+        (result,) = decided["results"]
         return {
             "id": id,
-            "score": number(found.score),
-            "threshold": number(model.threshold_),
-            "decision": "accepted" if found.score >= model.threshold_ else "rejected",
+            "score": result["score"],
+            "threshold": result["threshold"],
+            "decision": result["decision"],
+            "explained_score": number(found.score),
             "base": number(found.base),
             "contributions": [
                 {
@@ -162,7 +178,9 @@ class Served:
             ],
             "n_others": len(rest),
             "others": number(found.contributions[rest].sum()),
-            **self.size(),
+            "expected_fpir": decided["expected_fpir"],
+            "fingerprint": decided["fingerprint"],
+            "n_identities": decided["n_identities"],
         }
 
     def subjects(self, prefix: str, after: str, limit: int) -> dict[str, Any]:

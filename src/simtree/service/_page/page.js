@@ -165,7 +165,7 @@ function explanation(answer) {
       make("span", `${amount < 0 ? "−" : "+"}${digits(Math.abs(amount))}`, { class: "amount" }),
     ]),
   );
-  const text = `Score ${digits(answer.score)} = ${digits(answer.base)} of an average pair, plus what features say for (+) or against (−) the same identity:`;
+  const text = `Score ${digits(answer.explained_score)} with the most similar enrolled sample = ${digits(answer.base)} of an average pair, plus what features say for (+) or against (−) the same identity:`;
   return make("div", [make("p", text), make("ul", items, { class: "bars" })], { class: "panel" });
 }
 
