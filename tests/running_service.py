@@ -25,21 +25,25 @@ def people(n, n_samples, seed):
 
 
 def make_model():
-    """Return a forest that can explain its scores."""
-    return SimilarityForest(n_estimators=12, max_depth=6, n_pairs=4000, random_state=0).fit(*people(80, 4, 0))
+    """Return a forest that can explain its scores, and knows probabilities."""
+    forest = SimilarityForest(n_estimators=12, max_depth=6, n_pairs=4000, random_state=0).fit(*people(80, 4, 0))
+    return forest.calibrate_probability(*people(60, 3, 3))
 
 
 def make_gallery(path, model, n=20, *, is_calibrated=True):
-    """Make a gallery of p00, p01, ... with two samples each; a third one of everybody is returned."""
+    """Make a gallery of p00, p01, ... with two samples each; another one of everybody is returned.
+
+    Every fourth has one sample only: probabilities of a model are for pairs.
+    """
     X, y = people(n, 3, 1)
-    enrolled = np.arange(len(y)) % 3 < 2
+    enrolled = np.arange(len(y)) % 3 < np.where(y % 4 == 0, 1, 2)
     with Gallery.create(path, model) as gallery:
         names = np.array([f"p{k:02d}" for k in y])
         gallery.enroll(names[enrolled], X[enrolled], metadata={"site": np.where(y[enrolled] < n // 2, "A", "B")})
         if is_calibrated:
             strangers, who = people(120, 1, 2)
             gallery.calibrate(strangers, [f"stranger {k}" for k in who], max_fpir=0.05)
-    return X[~enrolled]
+    return X[2::3]
 
 
 class Service:

@@ -43,6 +43,10 @@ def test_answers_are_those_of_the_gallery(api, folder, prepared):
     found = [candidate for result in answer["results"] for candidate in result["candidates"]]
     assert [candidate["id"] for candidate in found] == expected.id.tolist()
     np.testing.assert_array_equal([candidate["score"] for candidate in found], expected.score)
+    told = [candidate["probability"] for candidate in found]
+    assert told == [number(probability) for probability in expected.probability]
+    assert told[0] > 0.9
+    assert None in told
     np.testing.assert_array_equal([candidate["expected_false_matches"] for candidate in found], expected.expected_false_matches)
     assert [result["candidates"][0]["id"] for result in answer["results"]] == ["p00", "p01", "p02"]
     assert answer["threshold"] == expected.threshold
@@ -57,6 +61,7 @@ def test_answers_are_those_of_the_gallery(api, folder, prepared):
     assert [result["score"] for result in answer["results"]] == claims.score.tolist()
     assert [result["threshold"] for result in answer["results"]] == claims.threshold.tolist()
     assert [result["decision"] for result in answer["results"]] == ["accepted", "rejected"]
+    assert [result["probability"] for result in answer["results"]] == [number(one) for one in claims.probability]
     assert answer["expected_fpir"] == claims.expected_fpir
 
     answer = post(api, "/v1/explain", {"id": "p00", "sample": prepared.queries[0].tolist()}).json()

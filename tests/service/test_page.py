@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -102,6 +103,10 @@ def test_a_day_at_the_page(page, running):
     )
     assert [row[1] for row in cells] == expected.id.tolist()
     assert [float(row[2]) for row in cells] == pytest.approx(expected.score.tolist(), rel=1e-3)
+    # A probability is that of a pair, and whoever has several samples has none.
+    told = [math.nan if row[3] == "\u2013" else float(row[3]) for row in cells]
+    assert {math.isnan(probability) for probability in told} == {True, False}
+    assert told == pytest.approx(expected.probability.tolist(), rel=1e-2, nan_ok=True)
     assert [float(row[4]) for row in cells] == pytest.approx(expected.expected_false_matches.tolist(), rel=1e-2)
     assert [row[5] for row in cells] == ["candidate" if score >= expected.threshold else "below" for score in expected.score]
     promise = page.text_content("#promise")
