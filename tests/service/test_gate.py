@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
+import time
 
 import httpx
 import pytest
@@ -80,6 +82,27 @@ def test_the_number_of_requests_in_flight_is_limited(started, folder, sample, mo
             thread.join(60)
         assert [answer.status_code for answer in answers] == [200] * 3
         assert api.http.post("/v1/identify", json={"samples": [sample]}).status_code == 200
+
+
+def test_beyond_the_limit_no_body_is_read(started, folder, prepared, sample):
+    """One client has sent half of its request; another is refused before it has sent any of its own."""
+    body = json.dumps({"samples": [sample]}).encode()
+    head = (
+        f"POST /v1/identify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {prepared.tokens['admin']}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    with started(folder, max_in_flight=1, body_seconds=60.0) as api:
+        address = ("localhost", httpx.URL(api.url).port)
+        with socket.create_connection(address, timeout=30) as first, socket.create_connection(address, timeout=30) as second:
+            first.sendall(head + body[:5])
+            end = time.monotonic() + 30
+            while not api.app._n_in_flight and time.monotonic() < end:
+                time.sleep(0.001)
+            assert api.app._n_in_flight == 1
+            second.sendall(head)
+            assert second.recv(100).startswith(b"HTTP/1.1 429 ")
+            first.sendall(body[5:])
+            assert first.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
 def test_pages_of_other_sites_are_refused(started, folder):

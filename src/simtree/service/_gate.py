@@ -12,7 +12,8 @@ import logging
 import time
 import urllib.parse
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from simtree.service._access import OPEN, ROUTES, Call, Route
@@ -148,8 +149,9 @@ class Gate:
         if route.scope is not None and not call.key.allows(route.scope):
             self.metrics.refused.labels("scope").inc()
             raise RefusedError(403, f"this key does not have the scope {route.scope!r}.")
-        body = await self._body(headers, receive) if route.method == "POST" else b""
-        return await self._in_flight(scope, body, call, receive)
+        with self._in_flight():
+            body = await self._body(headers, receive) if route.method == "POST" else b""
+            return await self._ask(scope, body, call, receive)
 
     def _checked_path(self, scope: Scope, headers: dict[str, str]) -> str:
         """Return the path of a request, after checking where it comes from."""
@@ -190,15 +192,16 @@ class Gate:
                 headers={"connection": "close"},
             ) from None
 
-    async def _in_flight(self, scope: Scope, body: bytes, call: Call, receive: Receive) -> Answer:
-        """Work on a request, unless too many others are worked on."""
+    @contextmanager
+    def _in_flight(self) -> Iterator[None]:
+        """Work on a request inside the context, unless too many others are worked on; their bodies are what memory is for."""
         if self._n_in_flight >= self.limits.max_in_flight:
             self.metrics.refused.labels("in flight").inc()
             raise RefusedError(429, "too many requests are being worked on; ask again.", retry_after=1)
         self._n_in_flight += 1
         self.metrics.in_flight.inc()
         try:
-            return await self._ask(scope, body, call, receive)
+            yield
         finally:
             self._n_in_flight -= 1
             self.metrics.in_flight.dec()

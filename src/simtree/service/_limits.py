@@ -24,7 +24,7 @@ class Limits:
     burst : int
         Requests of a key that may come at once.
     max_in_flight : int
-        Requests that are worked on or wait for it, of all keys.
+        Requests that are worked on or wait for it, of all keys; from before their body is read, so that memory is bounded, too.
     body_seconds : float
         How long a request may take to arrive.
     """
