@@ -21,6 +21,14 @@ def sample(prepared):
     return prepared.queries[0].tolist()
 
 
+def _wait(condition):
+    """Wait until something has happened in the thread of the service."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
 def test_the_size_of_requests_is_limited(started, folder, sample):
     with started(folder, max_body=2000, max_batch=3) as api:
         body = {"samples": [sample] * 4}
@@ -95,10 +103,7 @@ def test_beyond_the_limit_no_body_is_read(started, folder, prepared, sample):
         address = ("localhost", httpx.URL(api.url).port)
         with socket.create_connection(address, timeout=30) as first, socket.create_connection(address, timeout=30) as second:
             first.sendall(head + body[:5])
-            end = time.monotonic() + 30
-            while not api.app._n_in_flight and time.monotonic() < end:
-                time.sleep(0.001)
-            assert api.app._n_in_flight == 1
+            _wait(lambda: api.app._n_in_flight == 1)
             second.sendall(head)
             assert second.recv(100).startswith(b"HTTP/1.1 429 ")
             first.sendall(body[5:])
@@ -134,6 +139,22 @@ def test_a_slow_request_is_given_up(started, folder, prepared):
             assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
+def test_a_client_that_leaves_while_it_sends_is_in_the_audit(started, folder, prepared):
+    with started(folder) as api:
+        head = (
+            f"POST /v1/identify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {prepared.tokens['identify']}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        )
+        with socket.create_connection(("localhost", httpx.URL(api.url).port), timeout=60) as connection:
+            connection.sendall(head.encode())
+            _wait(lambda: api.app._n_in_flight == 1)
+        _wait(lambda: len(api.app.calls.latest(1)) == 1)
+        (call,) = api.app.calls.latest(10)
+        assert (call["action"], call["status"]) == ("identify", 499)
+        assert call["key"] == prepared.tokens["identify"].split(".")[0]
+        assert 'simtree_requests_total{route="identify",status="499"} 1.0' in api.http.get("/metrics").text
+
+
 def test_before_it_is_warm_nothing_is_answered(started, folder, sample):
     with started(folder, is_warm=False) as api:
         assert api.http.get("/livez").json() == {"live": True, "needs_key": True}
@@ -141,6 +162,9 @@ def test_before_it_is_warm_nothing_is_answered(started, folder, sample):
             assert answer.status_code == 503
             assert "starting" in answer.json()["detail"]
             assert answer.headers["retry-after"] == "1"
+        assert "simtree_ready 0.0" in api.http.get("/metrics").text
+        api.served._is_warm.set()
+        assert "simtree_ready 1.0" in api.http.get("/metrics").text
 
 
 @pytest.mark.parametrize("way", ["moved away", "replaced", "copied over", "overwritten"])
@@ -166,6 +190,7 @@ def test_a_gallery_that_is_no_longer_the_same_gives_503_and_a_sentence(started, 
             assert answer.json()["detail"].startswith("the gallery ")
             assert str(folder) not in answer.text
         assert api.http.get("/livez").status_code == 200
+        assert "simtree_ready 0.0" in api.http.get("/metrics").text
 
 
 def test_without_an_audit_nothing_is_answered(started, folder, sample):

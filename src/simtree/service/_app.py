@@ -76,7 +76,7 @@ def create_app(
     Gate
         The application.
     """
-    metrics = Metrics()
+    metrics = Metrics(served.is_ready)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -97,7 +97,7 @@ def create_app(
         lifespan=lifespan,
     )
     routes.add_routes(app, served, limits, calls, metrics)
-    _add_open_routes(app, served, metrics, keys)
+    _add_open_routes(app, served, keys)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     for kind in (RefusedError, ValueError, TypeError, OverflowError, OSError):
@@ -114,7 +114,7 @@ def create_app(
     )
 
 
-def _add_open_routes(app: FastAPI, served: Served, metrics: Metrics, keys: KeyRing) -> None:
+def _add_open_routes(app: FastAPI, served: Served, keys: KeyRing) -> None:
     """Add the page, and what tells whether the service lives and is ready."""
 
     @app.get("/livez", summary="Whether the process lives, and whether a key is asked for")
@@ -123,10 +123,8 @@ def _add_open_routes(app: FastAPI, served: Served, metrics: Metrics, keys: KeyRi
 
     @app.get("/readyz", summary="Whether questions are answered", responses={503: routes.PROBLEMS[503]})
     async def ready() -> Any:
-        metrics.ready.set(0)
         # In a thread, because it may wait for the gallery, but not in the pool, where it would wait for searches.
         await asyncio.to_thread(served.check)
-        metrics.ready.set(1)
         return JSONResponse({"ready": True})
 
     for path, (package, name, kind) in FILES.items():

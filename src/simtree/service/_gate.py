@@ -32,6 +32,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: Under which name an application finds the `Call` of a request.
 CALL = "simtree.call"
+# Status of a call whose client has gone away before it had sent everything, in the audit and the metrics; nobody is sent it.
+GONE = 499
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -116,13 +118,16 @@ class Gate:
         try:
             answer = await self._answer(scope, receive, call)
         except GoneError:
-            return
+            answer = Answer(GONE, [], b"")
         except Exception as error:
             answer = self._refused(error, call)
         seconds = time.perf_counter() - started
+        is_gone = answer.status == GONE
         if call.key is not None:
             answer = await self._audited(answer, call, when, seconds)
         self._count(answer, call, seconds)
+        if is_gone:
+            return
         headers = [*answer.headers, *self._headers, (b"x-request-id", call.request.encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})

@@ -75,6 +75,14 @@ class Served:
             raise RefusedError(503, "the service is starting; ask again when /readyz says so.", retry_after=1)
         self._reader.check()
 
+    def is_ready(self) -> bool:
+        """Return whether questions can be answered now."""
+        try:
+            self.check()
+        except Exception:  # of whatever kind: a question would not be answered
+            return False
+        return True
+
     def _model(self) -> Similarity:
         """Return the present model, with the number of jobs of the service."""
         model = self._reader.model
