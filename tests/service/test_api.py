@@ -13,6 +13,7 @@ import pytest
 
 from running_service import make_gallery, people
 from simtree import Gallery, SimilarityTree
+from simtree.service import _schemas as service_schemas
 from simtree.service._access import OPEN, ROUTES
 from simtree.service._client import _cells
 from simtree.service._served import number
@@ -241,6 +242,9 @@ def test_the_document_has_examples_that_work(api, prepared):
     for name in ("VerifyRequest", "IdentifyRequest", "ExplainRequest", "EnrolRequest"):
         (example,) = schemas[name]["examples"]
         assert set(example) <= set(schemas[name]["properties"])
+    for name in ("VerifyAnswer", "IdentifyAnswer", "ExplainAnswer", "EnrolAnswer", "Problem"):
+        (example,) = schemas[name]["examples"]
+        assert getattr(service_schemas, name).model_validate(example, strict=True).model_dump() == example
     (example,) = schemas["IdentifyRequest"]["examples"]
     answer = post(api, "/v1/identify", {**example, "samples": prepared.queries[:1].tolist()})
     assert answer.status_code == 200

@@ -23,6 +23,13 @@ ExpectedFpir = Annotated[
     float | None, Field(description="Share of strangers who would have a candidate in a search at this threshold.")
 ]
 FINGERPRINT = "3f0c9a6b"
+# What all examples of answers say of the gallery.
+GALLERY = {"fingerprint": FINGERPRINT, "n_identities": 100_000}
+
+
+def _example(**content: Any) -> ConfigDict:
+    """Return the configuration of a model with an example."""
+    return ConfigDict(json_schema_extra={"examples": [content]})
 
 
 class Request(BaseModel):
@@ -111,6 +118,11 @@ class Verification(Decided):
 class VerifyAnswer(Answer):
     """Decisions about claims."""
 
+    model_config = _example(
+        results=[{"id": "ann", "score": 4.21, "threshold": 3.5, "decision": "accepted", "probability": 0.997}],
+        expected_fpir=0.012,
+        **GALLERY,
+    )
     results: list[Verification]
     expected_fpir: ExpectedFpir
 
@@ -137,6 +149,36 @@ class Identification(BaseModel):
 class IdentifyAnswer(Answer):
     """Candidates of all samples."""
 
+    model_config = _example(
+        results=[
+            {
+                "decision": "candidate",
+                "candidates": [
+                    {
+                        "rank": 1,
+                        "id": "ann",
+                        "score": 4.21,
+                        "decision": "candidate",
+                        "probability": 0.997,
+                        "expected_false_matches": 0.003,
+                    },
+                    {
+                        "rank": 2,
+                        "id": "bob",
+                        "score": 2.87,
+                        "decision": "below",
+                        "probability": 0.62,
+                        "expected_false_matches": 0.4,
+                    },
+                ],
+            }
+        ],
+        threshold=3.9,
+        promise="FPIR <= 0.05 with 95 % confidence",
+        expected_fpir=0.031,
+        n_searched=100_000,
+        **GALLERY,
+    )
     results: list[Identification]
     threshold: float | None
     promise: Annotated[str, Field(description="What holds for the threshold, or why nothing was decided.")]
@@ -158,6 +200,22 @@ class Contribution(BaseModel):
 class ExplainAnswer(Answer, Decided):
     """A score as a sum, and the decision of a verification; the values of the enrolled sample are not told."""
 
+    model_config = _example(
+        id="ann",
+        score=4.21,
+        threshold=3.5,
+        decision="accepted",
+        expected_fpir=0.012,
+        explained_score=4.21,
+        base=0.0,
+        contributions=[
+            {"feature": "width", "value": 0.1, "contribution": 2.9},
+            {"feature": "height", "value": -1.2, "contribution": 1.1},
+        ],
+        n_others=1,
+        others=0.21,
+        **GALLERY,
+    )
     id: str
     threshold: float | None
     decision: Literal["accepted", "rejected", "undecided"]
@@ -200,6 +258,16 @@ class Duplicate(BaseModel):
 class EnrolAnswer(Answer):
     """What an enrolment did."""
 
+    model_config = _example(
+        id="ann",
+        decision="enrolled",
+        n_samples=1,
+        is_new=True,
+        n_dropped=0,
+        is_repeated=False,
+        duplicates=[{"row": 0, "other": "anna", "score": 4.02}],
+        **GALLERY,
+    )
     id: str
     decision: Literal["enrolled"]
     n_samples: int
@@ -268,5 +336,6 @@ class AuditAnswer(Answer):
 class Problem(BaseModel):
     """Why a request was refused, in one sentence."""
 
+    model_config = _example(detail="the id is not enrolled.", request="9b2d0f6e6f5c4f0c8f1f3f6a0a1b2c3d")
     detail: str
     request: Annotated[str, Field(description="Number of the request, as in the audit.")]
