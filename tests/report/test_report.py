@@ -30,12 +30,12 @@ from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import ScoredPair, Watched
 from simtree.report._images import grey_image, signed_image
 from simtree.report._pairs import describe_pair, rows_as_fitted
-from simtree.report._sections import describe_model
+from simtree.report._sections import describe_model, hardest
 from simtree.report._tree import tree_of
 from simtree.report._words import beginnings, opposite_in_words, percent, rule_in_words, what_it_does
-from simtree.report._write import hash_of
+from simtree.report._write import MAX_HARDEST, hash_of, max_pixels
 from simtree.representation import MarginalQuantiles
-from simtree.trees import INSIDE, OUTSIDE, AxisRegion
+from simtree.trees import INSIDE, OUTSIDE, AxisRegion, Explanation
 
 
 @pytest.fixture(scope="module")
@@ -434,17 +434,53 @@ def pixels_of(uri):
         parts[kind] = content
         at += 12 + length
     width, height = struct.unpack(">II", parts[b"IHDR"][:8])
-    return (
-        np.frombuffer(zlib.decompress(parts[b"IDAT"]), dtype=np.uint8)
-        .reshape(height, 1 + 3 * width)[:, 1:]
-        .reshape(height, width, 3)
-    )
+    n_colours = {0: 1, 2: 3}[parts[b"IHDR"][9]]
+    rows = np.frombuffer(zlib.decompress(parts[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + n_colours * width)
+    return rows[:, 1:].reshape(height, width, n_colours)
 
 
 def test_images_are_valid():
     assert pixels_of(grey_image([0.0, 5.0, 10.0, 2.5], (2, 2)))[..., 0].tolist() == [[0, 128], [255, 64]]
     assert pixels_of(grey_image([3.0, 3.0], (1, 2)))[..., 0].tolist() == [[0, 0]]
     assert pixels_of(signed_image([1.0, 0.0, -1.0], (1, 3))).tolist() == [[[31, 111, 174], [255, 255, 255], [184, 95, 0]]]
+
+
+def test_missing_pixels_have_a_colour_of_their_own():
+    assert pixels_of(grey_image([0.0, np.nan, 10.0, 2.5], (2, 2))).tolist() == [
+        [[0, 0, 0], [204, 121, 167]],
+        [[255, 255, 255], [64, 64, 64]],
+    ]
+    assert pixels_of(grey_image([np.nan, np.nan], (1, 2))).tolist() == [[[204, 121, 167]] * 2]
+
+
+def test_large_images_are_means_of_blocks():
+    values = np.array([[0.0, 2.0, 5.0], [4.0, np.nan, np.nan], [9.0, 9.0, np.nan]])
+    assert pixels_of(grey_image(values, (3, 3), 4)).tolist() == [
+        [[0, 0, 0], [round(255 * 3 / 7)] * 3],
+        [[255, 255, 255], [204, 121, 167]],
+    ]
+    assert pixels_of(signed_image(np.ones(256 * 100), (256, 100))).shape == (86, 34, 3)
+
+
+def test_a_page_at_its_caps_stays_small(pages):
+    """As many hard pairs as there may be, as large images as there may be, of noise, which cannot be compressed."""
+    rng = np.random.default_rng(0)
+    samples, noise = rng.normal(size=(2, 93 * 93)), rng.normal(size=93 * 93)
+    names = tuple(f"feature {j}" for j in range(len(noise)))
+
+    class Model:
+        n_features_in_ = len(noise)
+
+        def explain_pair(self, x, x2):
+            return Explanation(names, x, x2, noise, 0.0, 1.0)
+
+    shown = {"threshold": 0.0, "with_samples": True, "image_shape": (93, 93), "max_pixels": max_pixels(MAX_HARDEST)}
+    pair = describe_pair(Model(), ScoredPair(0, 1, 1.0), samples, np.array(["ann", "bob"]), **shown)
+    assert [pixels_of(image).shape[:2] for _, image in pair.images] == [(31, 31)] * 3
+    assert [max_pixels(n) for n in (1, 12, 13)] == [4096, 4096, 3846]
+    content = hardest([pair] * MAX_HARDEST, [pair] * MAX_HARDEST, with_samples=True)
+    assert len(content) > 500_000
+    assert max(len(page) for page in pages.values()) + len(content) < 2_000_000
 
 
 def test_bad_input_is_refused_and_nothing_is_written(tmp_path):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.models._description import input_columns
 from simtree.report._hardest import ScoredPair
-from simtree.report._images import grey_image, signed_image
+from simtree.report._images import MAX_PIXELS, grey_image, signed_image
 from simtree.trees._explanation import value_text
 
 MAX_FEATURES = 6
@@ -63,6 +63,7 @@ def describe_pair(
     threshold: float | None,
     with_samples: bool,
     image_shape: tuple[int, int] | None,
+    max_pixels: int = MAX_PIXELS,
 ) -> HardPair:
     """Return what the page says of a pair; values, names and images only if samples may be shown.
 
@@ -80,6 +81,8 @@ def describe_pair(
         Whether samples may be shown.
     image_shape : tuple of int or None
         Height and width of samples that are images.
+    max_pixels : int, default=4096
+        Number of pixels of an image, at most.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def describe_pair(
     images: list[tuple[str, str]] = []
     x, x2 = samples[pair.first], samples[pair.second]
     if with_samples and image_shape is not None:
-        images = [(f"row {row}", grey_image(samples[row], image_shape)) for row in (pair.first, pair.second)]
+        images = [(f"row {row}", grey_image(samples[row], image_shape, max_pixels)) for row in (pair.first, pair.second)]
     if hasattr(model, "explain_pair"):
         explanation = model.explain_pair(x, x2)
         order = explanation.order()
@@ -108,7 +111,8 @@ def describe_pair(
             contributions.append((count(len(order) - MAX_FEATURES, "more feature"), rest))
             has_rest = True
         if images and columns is not None:
-            images.append(("contributions", signed_image(explanation.contributions, image_shape or (1, len(x)))))
+            drawn = signed_image(explanation.contributions, image_shape or (1, len(x)), max_pixels)
+            images.append(("contributions", drawn))
     return HardPair(
         first=pair.first,
         second=pair.second,

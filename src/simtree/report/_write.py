@@ -35,7 +35,7 @@ from simtree.report import _charts as charts
 from simtree.report import _sections as sections
 from simtree.report._enrolment import eer_by_enrolled
 from simtree.report._hardest import ScoredPair, Watched
-from simtree.report._images import signed_image
+from simtree.report._images import MAX_PIXELS, signed_image
 from simtree.report._pairs import HardPair, describe_comparison, describe_pair, rows_as_fitted
 from simtree.report._tree import tree_of
 from simtree.report._words import percent
@@ -43,6 +43,8 @@ from simtree.report._words import percent
 # Seed of the pairs that are sampled if there are too many, which the page names.
 SEED = 0
 MAX_HARDEST = 50
+# Pixels of all images of one kind, so that the page has less than 2 MB even if these are noise, which cannot be compressed.
+MAX_PIXELS_OF_ALL = 100_000
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,10 @@ def write(
         scores and contributions of features.
     image_shape : tuple of int, optional
         Height and width, if samples are images: importances, and with ``with_samples`` the hardest pairs, are drawn as such.
+        Images of more than 64 x 64 pixels are shrunk.
     n_hardest : int, default=3
-        Number of the hardest same pairs, and of the hardest different pairs.
+        Number of the hardest same pairs, and of the hardest different pairs, at most 50. With more than 12 of them, images are
+        shrunk further, to 1,000 pixels at 50.
     title : str, optional
         Title of the page.
     origin : Origin, optional
@@ -198,7 +202,12 @@ def write(
     )
     result = replace(result, name=type(model).__name__)
     origin = origin or Origin()
-    shown = {"threshold": threshold, "with_samples": with_samples, "image_shape": image_shape}
+    shown = {
+        "threshold": threshold,
+        "with_samples": with_samples,
+        "image_shape": image_shape,
+        "max_pixels": max_pixels(n_hardest),
+    }
     hard = _hardest(watched, n_hardest, model, samples, labels, enrol, never_pair, shown)
     facts = [*origin.facts, *_versions(model), ("SHA-256 of the samples and labels", hash_of(samples, labels))]
     more: dict[str, dict[str, Any]] = {}
@@ -245,6 +254,22 @@ def _check_shape(shape: tuple[int, int] | None, n_features: int) -> None:
         raise ValueError(
             f"image_shape={shape!r} does not fit samples with {n_features} features; give height and width whose product it is."
         )
+
+
+def max_pixels(n_hardest: int) -> int:
+    """Return how many pixels each image of a hard pair may have.
+
+    Parameters
+    ----------
+    n_hardest : int
+        Number of the hardest same pairs, and of the hardest different pairs.
+
+    Returns
+    -------
+    int
+        The number.
+    """
+    return min(MAX_PIXELS, MAX_PIXELS_OF_ALL // (2 * n_hardest))
 
 
 def hash_of(samples: NDArray[Any], labels: NDArray[Any]) -> str:
