@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import subprocess
@@ -103,6 +104,16 @@ def test_a_single_test_is_written_as_it_is_inside(coordinate, expected):
     fitted = SimilarityTree(max_depth=1, splitter="cut", coordinates=[coordinate]).fit(pairs, [False, False, True, True])
     drawn = TreeDisplay.from_estimator(fitted, feature_names=["size"])
     assert drawn.test_text_[0].get_text() == expected
+
+
+def test_a_tree_has_a_title_within_its_figure(tree):
+    for max_depth, title in ((1, "Similarity tree, 1 level of 5"), (9, "Similarity tree")):
+        drawn = TreeDisplay.from_estimator(tree, max_depth=max_depth)
+        drawn.figure_.canvas.draw()
+        assert drawn.ax_.get_title() == title
+        box = drawn.ax_.title.get_window_extent()
+        assert drawn.figure_.bbox.y1 >= box.y1
+        assert box.y0 > max(text.get_window_extent().y1 for text in drawn.text_.values())
 
 
 def test_other_tests_are_counted(tree):
@@ -387,6 +398,21 @@ def test_histograms_are_shares(judged):
     for area in (drawn.same_, drawn.different_):
         assert area.get_data().values.sum() == pytest.approx(1.0)
     assert [text.get_text() for text in drawn.ax_.get_legend().get_texts()] == ["different pairs", "same pairs", "threshold 20"]
+    usual = ScoreHistogramDisplay(found).plot()
+    assert usual.ax_.get_legend().get_texts()[-1].get_text() == f"threshold {found.threshold:.4g}"
+
+
+def test_the_threshold_in_use_is_marked_without_a_calibration(judged, people):
+    X, y = people
+    tree = copy.copy(judged[0]).set_threshold(3.0)
+    drawn = ThresholdDisplay.from_estimator(tree, X[80:], y[80:])
+    band, used = drawn.evaluation.band, drawn.evaluation.threshold
+    assert used == band.thresholds[np.flatnonzero(band.thresholds >= 3.0)[-1]]
+    labels = [text.get_text() for text in drawn.tpr_ax_.get_legend().get_texts()]
+    assert labels == [band.label, "false positive rate", f"threshold {used:.4g}", "true positive rate"]
+    assert [text.get_text() for text in drawn.tpr_ax_.texts] == [f"{100 * band.tpr[band.thresholds == used][0]:.3g} %"]
+    never = ThresholdDisplay.from_estimator(tree.set_threshold(np.inf), X[80:], y[80:])
+    assert "threshold" not in " ".join(text.get_text() for text in never.tpr_ax_.get_legend().get_texts())
 
 
 def test_the_chosen_threshold_is_marked(judged, people):

@@ -64,7 +64,7 @@ class _EvaluationDisplay(Display):
             The display, drawn.
         """
         check_is_fitted(estimator)
-        evaluation = evaluate(estimator, X, y, pairs=pairs)
+        evaluation = evaluate(estimator, X, y, pairs=pairs, threshold=_threshold_in_use(estimator))
         return cls(evaluation, name=evaluation.name if name is None else name).plot(ax, **kwargs)
 
     @classmethod
@@ -103,6 +103,14 @@ class _EvaluationDisplay(Display):
     def _legend(self, **location: Any) -> None:
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend(frameon=False, **location)
+
+
+def _threshold_in_use(estimator: Any) -> float | None:
+    """Return the threshold of a similarity; None if it has none, or one for scores with enrolled identities."""
+    if getattr(getattr(estimator, "threshold_report_", None), "fusion", None) is not None:
+        return None
+    threshold: float | None = getattr(estimator, "threshold_", None)
+    return threshold
 
 
 class DetDisplay(_EvaluationDisplay):
@@ -306,7 +314,7 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
         ax : matplotlib axes, optional
             Axes to draw on, which are cleared; a new figure by default.
         threshold : float, optional
-            Threshold to mark with a line.
+            Threshold to mark with a line; by default the one in use, ``evaluation.threshold``.
 
         Returns
         -------
@@ -322,6 +330,7 @@ class ScoreHistogramDisplay(_EvaluationDisplay):
         )
         for counts, colour in ((histogram.different, ORANGE), (histogram.same, BLUE)):
             ax.stairs(counts / counts.sum(), histogram.edges, color=colour, lw=1.4)
+        threshold = self.evaluation.threshold if threshold is None else threshold
         if threshold is not None:
             ax.axvline(threshold, color=FAINT, ls=":", lw=1.4, label=f"threshold {threshold:.4g}")
         ax.set(xlabel="Score", ylabel="Proportion of pairs", title=self.name or "Scores of same and different pairs")
@@ -341,7 +350,8 @@ class ThresholdDisplay(_EvaluationDisplay):
     name : str, optional
         Title of the plot.
     report : ThresholdReport, optional
-        Report on a chosen threshold (``threshold_report_``), which is marked together with its target.
+        Report on a chosen threshold (``threshold_report_``), which is marked together with its target. By default the threshold
+        in use, ``evaluation.threshold``, is marked.
 
     Attributes
     ----------
@@ -374,7 +384,7 @@ class ThresholdDisplay(_EvaluationDisplay):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Evaluate a fitted similarity on held-out data, and mark its threshold if it was calibrated.
+        """Evaluate a fitted similarity on held-out data, and mark its threshold.
 
         Parameters
         ----------
@@ -393,8 +403,9 @@ class ThresholdDisplay(_EvaluationDisplay):
             The display, drawn.
         """
         check_is_fitted(estimator)
-        evaluation = evaluate(estimator, X, y, pairs=pairs)
-        report = getattr(estimator, "threshold_report_", None)
+        threshold = _threshold_in_use(estimator)
+        evaluation = evaluate(estimator, X, y, pairs=pairs, threshold=threshold)
+        report = None if threshold is None else getattr(estimator, "threshold_report_", None)
         return cls(evaluation, name=evaluation.name if name is None else name, report=report).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None) -> Self:
@@ -422,7 +433,12 @@ class ThresholdDisplay(_EvaluationDisplay):
         self.fpr_line_ = self._draw_rate(ax, "false positive rate", band.fpr, band.fpr_interval, ORANGE, floor)
         self.tpr_line_ = self._draw_rate(self.tpr_ax_, "true positive rate", band.tpr, band.tpr_interval, BLUE, 0.0)
         if self.report is not None:
-            self._mark_chosen(self.report)
+            self._mark(self.report.threshold, "chosen threshold")
+            if self.report.max_fpr is not None:
+                target = self.report.max_fpr
+                ax.axhline(target, color=FAINT, ls="--", lw=1.0, label=f"target {target:g}")
+        elif evaluation.threshold is not None:
+            self._mark(evaluation.threshold, "threshold")
         ax.set(yscale="log", ylim=(floor, 1.1), xlabel="Threshold", title=self.name or "Rates at each threshold")
         ax.set_ylabel("False positive rate", color=ORANGE)
         self.tpr_ax_.set(ylim=(0.0, 1.01))
@@ -434,19 +450,17 @@ class ThresholdDisplay(_EvaluationDisplay):
         self.tpr_ax_.legend(handles + others[0], labels + others[1], loc="best", fontsize=9, framealpha=0.9, edgecolor="none")
         return self
 
-    def _mark_chosen(self, report: ThresholdReport) -> None:
-        """Mark the chosen threshold and its target, and write the rates where the curves cross it."""
+    def _mark(self, threshold: float, name: str) -> None:
+        """Mark a threshold, and write the rates where the curves cross it."""
         band = self.evaluation.band
-        self.ax_.axvline(report.threshold, color=FAINT, ls=":", lw=1.4, label=f"chosen threshold {report.threshold:.4g}")
-        if report.max_fpr is not None:
-            self.ax_.axhline(report.max_fpr, color=FAINT, ls="--", lw=1.0, label=f"target {report.max_fpr:g}")
-        place = max(int(np.searchsorted(-band.thresholds, -report.threshold, side="right")) - 1, 0)
+        self.ax_.axvline(threshold, color=FAINT, ls=":", lw=1.4, label=f"{name} {threshold:.4g}")
+        place = max(int(np.searchsorted(-band.thresholds, -threshold, side="right")) - 1, 0)
         ground = {"fc": self.ax_.get_facecolor(), "ec": "none", "alpha": 0.85, "pad": 1.0}
         for ax, rate, colour in ((self.ax_, band.fpr[place], ORANGE), (self.tpr_ax_, band.tpr[place], BLUE)):
             y = max(float(rate), 0.5 / self.evaluation.n_different)
-            ax.plot([report.threshold], [y], "o", ms=5, color=colour, label="_chosen")
+            ax.plot([threshold], [y], "o", ms=5, color=colour, label="_chosen")
             beside = {"xytext": (6, 4), "textcoords": "offset points", "color": colour, "bbox": ground}
-            ax.annotate(percent(float(rate)), (report.threshold, y), **beside)
+            ax.annotate(percent(float(rate)), (threshold, y), **beside)
 
     def _draw_rate(self, ax: Any, label: str, rate: FloatArray, interval: FloatArray, colour: str, floor: float) -> Any:
         band = self.evaluation.band

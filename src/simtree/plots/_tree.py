@@ -23,6 +23,8 @@ from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, Region
 # Layout of a level of the tree, of height 1: the box of a cell, its test, and the edges to its children; then the legend.
 BOX_WIDTH, BOX_HEIGHT, TEST_BOTTOM, BAR, LEGEND = 0.9, 0.5, 0.75, 0.79, 0.55
 COLUMN_INCHES, LEVEL_INCHES = 1.25, 1.35
+# Room for the title above the tree of a new figure, in levels.
+TITLE = 0.3
 # A bar of all other features is clipped at this multiple of the range of the bars that are shown.
 CLIPPED_AT = 1.5
 NAME_LENGTHS = (60, 40, 30, 24, 20, 16, 13, 10, 8, 6)
@@ -111,11 +113,14 @@ class TreeDisplay(Display):
         columns = self._columns()
         levels, last = max(int(self.tree.cells.depth[cell]) for cell in columns), max(columns.values())
         width, height = max(4.0, last + 1.0), levels + BOX_HEIGHT + LEGEND
-        edges = {"left": 0.0, "right": 1.0, "bottom": 0.0, "top": 1.0}
-        ax = self._take_axes(ax, figsize=(COLUMN_INCHES * width, LEVEL_INCHES * height), gridspec_kw=edges)
+        edges = {"left": 0.0, "right": 1.0, "bottom": 0.0, "top": height / (height + TITLE)}
+        ax = self._take_axes(ax, figsize=(COLUMN_INCHES * width, LEVEL_INCHES * (height + TITLE)), gridspec_kw=edges)
         ax.clear()
         ax.set(xlim=((last - width) / 2, (last + width) / 2), ylim=(0.04 - height, 0.04))
         ax.set_axis_off()
+        deepest = int(self.tree.cells.depth.max())
+        shown = "" if levels == deepest else f", {count(levels, 'level')} of {deepest:,}"
+        ax.set_title(f"Similarity tree{shown}", pad=2.0)
         colours = self._draw_cells(columns)
         self.figure_.canvas.figure.draw_without_rendering()  # Computes the layout, so that text can be measured.
         extents = [text.get_window_extent() for text in self.text_.values()]
