@@ -218,6 +218,18 @@ def test_every_look_is_readable(opened, kind, look):
     assert not serious, [(v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in serious]
 
 
+def test_the_whole_tree_fits_on_paper(opened):
+    page = opened("tree", viewport={"width": 720, "height": 1000})
+    page.click("#open-all")
+    n_cells = page.locator(".cell").count()
+    assert page.evaluate("document.getElementById('tree').scrollWidth") > 720
+    page.emulate_media(media="print")
+    assert page.locator(".cell:visible").count() == n_cells
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
+    right = "[...document.querySelectorAll('.cell')].map(cell => cell.getBoundingClientRect().right)"
+    assert page.evaluate(f"Math.max(...{right}) <= document.querySelector('.tree-scroll').getBoundingClientRect().right")
+
+
 def test_without_javascript_the_figures_are_there(browser, files):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -128,6 +128,8 @@
 
   const WIDTH = 118;
   const HEIGHT = 104;
+  /* Width that a sheet of A4 or letter paper has for the tree. */
+  const PAPER = 660;
   const SVG = "http://www.w3.org/2000/svg";
 
   function exploreTree(tree) {
@@ -203,6 +205,7 @@
       place.replaceChildren(svg);
       place.style.height = (depth + 1) * HEIGHT + "px";
       place.style.width = columns * WIDTH + "px";
+      place.style.setProperty("--paper-scale", Math.min(1, PAPER / (columns * WIDTH)));
       buttons.clear();
       // In the order of a walk through the tree, which is also that of arrow keys.
       (function visit(k) {
