@@ -1,4 +1,5 @@
 # A service for a gallery in /data: docker build -t simtree . && docker run -p 8000:8000 -v ./data:/data simtree
+# The service runs as the user 10001, who has to own what it reads and writes there: sudo chown -R 10001 data
 # The project has linted this file with hadolint, but has not built an image from it.
 
 FROM python:3.12-slim-bookworm AS build

@@ -104,7 +104,7 @@ def main():
     names = [f"P({digit})" for digit in range(10)]
     display = TreeDisplay.from_estimator(tree, feature_names=names)
     display.ax_.set_title("The top of the similarity tree; x is the posterior P(0), ..., P(9) of an image")
-    display.figure_.savefig(options.out / "tree.png", dpi=150, bbox_inches="tight")  # the title is above the figure
+    display.figure_.savefig(options.out / "tree.png", dpi=150, bbox_inches="tight")  # the title may be wider than the tree
     print(f"\nPictures: {options.out / 'roc.png'}, {options.out / 'tree.png'}")
 
     # 7. The report of the forest: one HTML file for the person who decides. The threshold is chosen on half of the held-out

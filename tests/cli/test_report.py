@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
@@ -45,7 +46,9 @@ def test_a_report_is_written(folder, tmp_path):
     assert "At threshold" in done.stdout
     text = page.read_text()
     assert "By device" in text
-    assert "SHA-256 of the model file" in text
+    for kind, file in (("model", "m.simtree"), ("data", "test.csv")):
+        digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        assert f'<th scope="row">SHA-256 of the {kind} file</th><td><code>{digest}</code>' in text
     assert "Xanthippe" not in text
     assert f"simtree calibrate {folder / 'm.simtree'} OTHER.csv --label 'the person'" in text
     result = json.loads(

@@ -125,6 +125,8 @@ def report(
         others = (label, by, never_pair, sessions, enrol, time)
         X = samples_of(learned, found, [column for column in others if column is not None])
         facts = [("Command", command_line()), ("SHA-256 of the model file", _digest(model))]
+        if data.is_file():
+            facts.append(("SHA-256 of the data file", _digest(data)))
         quoted = {name: shlex.quote(column) for name, column in (("enrol", enrol), ("time", time)) if column is not None}
         origin = Origin(shlex.quote(str(model)), str(data), shlex.quote(label), by or "subgroup", facts=facts, **quoted)
         n_compared = None if protocol else min(n_pairs or pairs.n_pairs, pairs.n_pairs)

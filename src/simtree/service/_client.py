@@ -1,4 +1,4 @@
-"""A client of the service, in one screen."""
+"""A client of the service."""
 
 from __future__ import annotations
 
