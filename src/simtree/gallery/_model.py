@@ -17,8 +17,9 @@ from simtree.models import Similarity
 from simtree.models._persistence import model_from_state
 from simtree.pairs._inputs import check_samples, n_columns
 
-# Entries of the state of a model that decide about scores but do not change them, and parameters that change nothing.
-DECISIONS = {"threshold", "threshold_report", "held_out_check", "calibration"}
+# Entries of the state of a model that do not change its scores: decisions and what is known of its training; and parameters that
+# change nothing.
+NO_SCORES = {"threshold", "threshold_report", "held_out_check", "calibration", "training_counts"}
 IDLE_PARAMETERS = {"n_jobs", "verbose"}
 
 
@@ -71,7 +72,7 @@ def _scoring_part(state: Any) -> Any:
     """Return the state of a model, and of the models inside it, without what does not change scores."""
     if isinstance(state, Mapping):
         is_model = {"class", "parameters", "fitted"} <= set(state)
-        kept = {name: _scoring_part(entry) for name, entry in state.items() if not (is_model and name in DECISIONS)}
+        kept = {name: _scoring_part(entry) for name, entry in state.items() if not (is_model and name in NO_SCORES)}
         if is_model:
             kept["parameters"] = {name: value for name, value in kept["parameters"].items() if name not in IDLE_PARAMETERS}
         return kept
