@@ -17,8 +17,8 @@ from simtree.models import Similarity
 from simtree.models._persistence import model_from_state
 from simtree.pairs._inputs import check_samples, n_columns
 
-# Entries of the state of a model that do not change its scores: decisions and what is known of its training; and parameters that
-# change nothing.
+# Entries of the state of a model that do not change its scores: decisions, and what is known of its training; and parameters
+# that change nothing.
 NO_SCORES = {"threshold", "threshold_report", "held_out_check", "calibration", "training_counts"}
 IDLE_PARAMETERS = {"n_jobs", "verbose"}
 
