@@ -7,9 +7,12 @@ import gzip
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+import simtree
 from simtree.cli import _tables as tables
 from simtree.cli import _text_files as text_files
+from simtree.cli._app import app
 from simtree.cli._tables import Table, choose_features, read_samples, read_table, stream_table
 
 pytestmark = pytest.mark.slow
@@ -117,15 +120,72 @@ def test_a_file_that_is_no_table_of_samples_is_named(tmp_path, name, content, sa
         read_samples(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["who,a\nann,1\n# so far\nbob,2\n", "a,who\n1,ann\n# so far\n2,bob\n"])
-def test_a_comment_among_the_rows_is_named_by_its_line(tmp_path, text):
-    (tmp_path / "people.csv").write_text(text)
-    found = read_samples(tmp_path / "people.csv")
-    for read in (lambda: found.numbers(["a"], can_drop=True), lambda: (found.labels("who", "--label"), found.numbers(["a"]))):
-        with pytest.raises(
-            ValueError, match=r"people.csv: line 3 begins with '#' and is no row of the table; delete the comment"
-        ):
-            read()
+@pytest.mark.parametrize("end", ["", ","])
+@pytest.mark.parametrize("text", ["who,a\nann,1\n# so far{}\nbob,2\n", "a,who\n1,ann\n# so far{}\n2,bob\n"])
+def test_a_comment_among_the_rows_is_named_by_its_line(tmp_path, text, end):
+    (tmp_path / "people.csv").write_text(text.format(end))
+    with pytest.raises(ValueError, match=r"people.csv: line 3 begins with '#' and is no row of the table; delete the comment"):
+        read_samples(tmp_path / "people.csv")
+
+
+@pytest.mark.parametrize("verb", ["fit", "split", "evaluate", "score", "explain"])
+def test_no_verb_takes_a_comment_for_a_sample(tmp_path, verb):
+    model, data, pairs = tmp_path / "m.simtree", tmp_path / "people.csv", tmp_path / "pairs.csv"
+    simtree.DistanceSimilarity().fit(FRAME[["hold", "flight"]], FRAME["who"]).save(model)
+    if verb == "explain":
+        simtree.SimilarityTree(max_depth=1).fit(FRAME[["hold", "flight"]], FRAME["who"]).save(model)
+    data.write_text(FRAME.to_csv(index=False) + "# batch two\ncid,1,2,True\n")
+    pairs.write_text("a,b\n0,1\n")
+    given = {
+        "fit": [data, "--label", "who", "-o", tmp_path / "new.simtree"],
+        "split": [data, "--label", "who", "--into", "a:0.5", "b:0.5"],
+        "evaluate": [model, data, "--label", "who"],
+        "score": [model, pairs, data],
+        "explain": [model, data, "0", "1"],
+    }[verb]
+    done = CliRunner().invoke(app, [verb, *map(str, given)], env={"COLUMNS": "200"})
+    assert done.exit_code == 1
+    assert "people.csv: line 6 begins with '#'" in done.stderr
+
+
+@pytest.mark.parametrize("key", [None, "who"])
+def test_a_comment_among_pairs_is_named_by_its_line(tmp_path, key):
+    (tmp_path / "pairs.csv").write_text("a,b\n0,1\n# checked by hand,\n2,3\n")
+    samples = Table(tmp_path / "people.csv", FRAME)
+    for pairs in stream_table(tmp_path / "pairs.csv"):
+        with pytest.raises(ValueError, match=r"pairs.csv: line 3 begins with '#'"):
+            pairs.rows_of("a", "--pairs", samples) if key is None else pairs.places_of(
+                "a", "--pairs", {"0": 0, "2": 2}, "people.csv"
+            )
+
+
+def test_a_label_may_begin_with_a_hash(tmp_path):
+    (tmp_path / "people.csv").write_text("who,a,b\n#1,1,\n#1,,2\n#2,3,4\n")
+    assert read_samples(tmp_path / "people.csv").labels("who", "--label").tolist() == ["#1", "#1", "#2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("people.csv", "who,a,b\nann,1,2\nann,1\nbob,2,\n", "people.csv: line 3 has 2 cells, but the table has 3 columns"),
+        ("people.csv", 'who,a,b\n"a\nnn",1,2\nbob,2,\n\n"b,b",2\n', "people.csv: line 6 has 2 cells, but the table has 3"),
+        ("people.tsv", "who\ta\nann\t1\nbob\n", "people.tsv: line 3 has 1 cell, but the table has 2 columns; correct the line"),
+        ("people.csv", "who,a,b\nann,1,2\n# so far, so good\nbob,2,\n", "people.csv: line 3 begins with '#'"),
+    ],
+)
+def test_a_row_with_too_few_cells_is_not_one_with_holes(tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=said):
+        read_samples(tmp_path / name)
+    with gzip.open(tmp_path / f"{name}.gz", "wt") as stream:
+        stream.write(text)
+    with pytest.raises(ValueError, match=said.replace(name, f"{name}.gz")):
+        read_samples(tmp_path / f"{name}.gz")
+
+
+def test_rows_with_holes_are_read(tmp_path):
+    (tmp_path / "people.csv").write_text('who,a,b,\n"a\nnn",1,,\n\n"b,b",,2\n   \nbob,,\n')
+    assert read_samples(tmp_path / "people.csv").frame["b"].isna().tolist() == [True, False, True]
 
 
 def test_a_column_may_be_called_with_a_hash(tmp_path):

@@ -33,10 +33,12 @@ from simtree.cli._text_files import (
     check_head,
     comment_advice,
     file_name,
+    first_comment_row,
     head_of,
     line_of,
     open_bytes,
     read_frame,
+    refuse_short_rows,
     separator_of,
     standard_input,
 )
@@ -188,6 +190,7 @@ class Table:
         cells = self.frame[self.check_column(column, wanted_by)]
         names = np.flatnonzero(pd.to_numeric(cells, errors="coerce").isna() & cells.notna())
         if len(names):
+            self._refuse_comment(int(names[0]))
             name = str(cells.iloc[names[0]])
             holding = [key for key in samples.frame.columns if (samples.frame[key].astype(str) == name).any()]
             key = holding[0] if holding else "COL"
@@ -210,6 +213,7 @@ class Table:
         found = np.array([places.get(key, -1) for key in keys.tolist()], dtype=np.int64)
         unknown = np.flatnonzero(found < 0)
         if len(unknown):
+            self._refuse_comment(int(unknown[0]))
             cell = self._cell(column, unknown[0])
             raise ValueError(f"{cell} is {keys.tolist()[unknown[0]]!r}, which the --id column of {rows_file} does not have.")
         return found
@@ -445,7 +449,14 @@ def _read_text(path: Path, text: Sequence[str]) -> Table:
         raise UnreadableFileError(f"{file_name(path)} has two columns {twice.iloc[0]!r}; give each a name of its own.")
     as_text = dict.fromkeys((name for name in header if _is_named(name, text)), str)
     frame = read_frame(path, sep=separator, low_memory=False, dtype=as_text, **options)
-    return Table(path, frame, _plain_separator(path, separator))
+    found = Table(path, frame, _plain_separator(path, separator))
+    comment = first_comment_row(frame)
+    if comment is not None:
+        raise UnreadableFileError(comment_advice(found.name, found._line(comment)))
+    named = [place for place, name in enumerate(frame.columns) if not str(name).startswith(UNNAMED)]
+    if named and frame.iloc[:, named[-1]].isna().any():
+        refuse_short_rows(path, separator, named[-1] + 1)
+    return found
 
 
 def _is_named(name: str, given: Sequence[str]) -> bool:

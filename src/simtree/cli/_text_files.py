@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from simtree._utils.validation import count
 from simtree.cli._common import say
 
 # Separators that are looked for in the first line; the first of them if there is none.
@@ -204,6 +206,11 @@ def comment_advice(name: str, line: int | None) -> str:
     return f"{name}: {where} begins with '#' and is no row of the table; delete the comment lines."
 
 
+def _wrong_cells(name: str, line: int, n_cells: int, n_columns: int) -> str:
+    """Return what to say of a line with too many or too few cells."""
+    return f"{name}: line {line} has {count(n_cells, 'cell')}, but the table has {count(n_columns, 'column')}; correct the line"
+
+
 def advice(path: Path, error: Exception) -> str | None:
     """Return what to do about a text table that could not be parsed, if that is known."""
     name, text = file_name(path), str(error)
@@ -219,8 +226,7 @@ def advice(path: Path, error: Exception) -> str | None:
         if comment is not None and comment <= number:
             return comment_advice(name, comment)
         return (
-            f"{name}: line {number} has {n_cells} cells, but the table has {n_columns} columns; correct the line, or put "
-            "quotation marks around cells that contain the separator."
+            f"{_wrong_cells(name, number, n_cells, n_columns)}, or put quotation marks around cells that contain the separator."
         )
     if "EOF inside string" in text:
         return f"{name}: a quotation mark is opened and never closed; close it, or delete it."
@@ -252,6 +258,37 @@ def line_of(path: Path, separator: str, row: int) -> int | None:
             if number == row:
                 return lines.line_num
     return None
+
+
+def first_comment_row(frame: pd.DataFrame) -> int | None:
+    """Return the first row that is a comment: its first cell begins with '#', and the others are empty."""
+    first, others = frame.iloc[:, 0], frame.iloc[:, 1:]
+    if first.dtype.kind in "biuf" or not others.shape[1]:
+        return None
+    marked = np.flatnonzero(first.astype(str).str.startswith("#"))
+    comments = marked[others.iloc[marked].isna().all(axis=1).to_numpy()]
+    return int(comments[0]) if len(comments) else None
+
+
+def refuse_short_rows(path: Path, separator: str, n_columns: int) -> None:
+    """Raise if a row has fewer cells than there are columns: pandas takes the others as missing.
+
+    Standard input is read once, and archives are read by pandas alone, so their rows are not checked.
+    """
+    if path == STANDARD_INPUT or path.suffix.lower() in (".zst", ".zip"):
+        return
+    mark = separator.encode()
+    with open_bytes(path) as stream:
+        # Separators are counted first, which is fast, and cells only if some lines may not be rows.
+        if all((line.count(mark) >= n_columns - 1 and b'"' not in line) or not line.strip() for line in stream):
+            return
+    with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding=ENCODING, newline="") as text:
+        lines = csv.reader(text, delimiter=separator)
+        for cells in lines:
+            if len(cells) < n_columns and any(cell.strip() for cell in cells):
+                if cells[0].startswith("#"):
+                    raise UnreadableFileError(comment_advice(path.name, lines.line_num))
+                raise UnreadableFileError(f"{_wrong_cells(path.name, lines.line_num, len(cells), n_columns)}.")
 
 
 def records(stream: BinaryIO, separator: str) -> Iterator[bytes]:
