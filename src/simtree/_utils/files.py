@@ -27,18 +27,32 @@ def write_atomically(file: Path, content: str | bytes) -> None:
 
 @contextmanager
 def opened_atomically(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing in several steps; if an error occurs, the existing file is left unchanged."""
+    """Open a file for writing in several steps; if an error occurs, the existing file is left unchanged.
+
+    A symbolic link stays one, and its target is written. Pipes and devices are written directly: a file moved into their place
+    would destroy them.
+    """
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder; give the name of a file.")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    target = file.resolve() if file.is_symlink() else file
+    direct = is_special(file)
+    unfinished = file if direct else target.with_name(f".{target.name}.{os.getpid()}")
+    if not direct:
+        target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with unfinished.open("wb") as stream:
             yield stream
-        os.replace(unfinished, file)
+        if not direct:
+            os.replace(unfinished, target)
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise
         raise disk_full(file, error) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        if not direct:
+            unfinished.unlink(missing_ok=True)
+
+
+def is_special(file: Path) -> bool:
+    """Return whether this is a pipe, a device or a socket: there is something, but neither a regular file nor a folder."""
+    return file.exists() and not file.is_file() and not file.is_dir()

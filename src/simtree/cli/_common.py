@@ -34,7 +34,7 @@ from rich.progress import (
 )
 from rich.table import Table as RichTable
 
-from simtree._utils.files import DISK_FULL, disk_full, opened_atomically
+from simtree._utils.files import DISK_FULL, disk_full, is_special, opened_atomically
 from simtree._utils.progress import watched_pairs
 from simtree._utils.startup import INTERRUPTED, take_over
 
@@ -125,6 +125,10 @@ def friendly_errors(interrupted: str = "Interrupted. Nothing was written.") -> I
 def check_writable(option: str, folder: Path, file: Path | None = None) -> None:
     """Raise before the work, not after it, if a folder (or a file in it) cannot be written."""
     named = folder if file is None else file
+    if file is not None and is_special(file):
+        return  # nothing is written beside it
+    if file is not None and file.is_symlink():
+        folder = file.resolve().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
