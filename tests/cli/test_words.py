@@ -247,3 +247,22 @@ def test_a_gallery_of_words(folder):
     assert len(done.stdout.splitlines()) == len(people()) + 1
     found = run("identify", folder / "g.gallery", folder / "people.csv", "--n-jobs", "1", "-k", "1").stdout
     assert len(found.splitlines()) > len(people()) // 2
+
+
+def test_decimal_commas_are_named_before_a_column_is_taken_for_words(tmp_path):
+    (tmp_path / "people.csv").write_text("who;hold\nann;\nann;1,25\nbob;2,5\nbob;3\n")
+    table = read_samples(tmp_path / "people.csv")
+    with pytest.raises(ValueError, match=r"column 'hold', row 1 \(line 3\) is '1,25', with a decimal comma; write 1.25\."):
+        table.features(["hold"])
+    assert table.features(["hold"], categories=["hold"])["hold"].tolist()[1:] == ["1,25", "2,5", "3"]
+
+
+def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
+    people()[["person", "note"]].to_csv(tmp_path / "people.csv", index=False)
+    done = run("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", code=1)
+    assert "people.csv has no column left" in done.stderr
+    assert "name those of text in --categories" in done.stderr
+    done = run(
+        "fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", "--categories", "note", code=1
+    )
+    assert "--categories names the column 'note', whose values are all different" in done.stderr

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import time
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -176,7 +177,8 @@ def fit(
         settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
         settings |= {key: value for key, value in (("splitter", splitter and splitter.value), ("max_depth", depth)) if value}
         learner = _learner(model, pairs, trees or N_TREES, open_set, settings)
-        kinds = None if folder is not None else _prepare_for_table(learner, X, chosen, tokens)
+        with _named_by_file(found.name):
+            kinds = None if folder is not None else _prepare_for_table(learner, X, chosen, tokens)
         n_identities = len(np.unique(pairs.labels))
         counts = f"{count(len(y), 'row')} with {count(n_identities, 'value')}"
         what = f"{counts} of {label}, {count(len(names), 'feature')}"
@@ -244,6 +246,15 @@ def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str
     return columns
 
 
+@contextmanager
+def _named_by_file(name: str) -> Iterator[None]:
+    """Name the file and the options of the command, in place of X and parameters, in what is said of a table."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(_in_options(str(error)).replace("X has", f"{name} has", 1)) from None
+
+
 def _fit(client: Any, learner: Any, X: Any, y: Any, apart: Any) -> None:
     if client is None:
         learner.fit(X, y, never_pair=apart)
@@ -272,7 +283,7 @@ def _in_options(message: str) -> str:
     """Return a warning with the options of the command in place of parameters."""
     for parameter, option in (("open_set=True", "--open-set"), ("open_set=False", "--closed-set")):
         message = message.replace(f"set {parameter}", f"give {option}").replace(f"or {parameter}", f"or {option}")
-    return message.replace("unless categorical_features names it", "unless --categories names it")
+    return message.replace("categorical_features", "--categories")
 
 
 def _duration(seconds: float) -> str:

@@ -174,6 +174,8 @@ class Table:
         read = pd.to_numeric(column, errors="coerce")
         n_present = int(column.notna().sum())
         if not n_present or int(read.notna().sum()) < MIN_SHARE_OF_NUMBERS * n_present:
+            if column.astype(str).str.fullmatch(DECIMAL_COMMA).sum() > MIN_SHARE_OF_NUMBERS * n_present:
+                self._refuse_word(name, column, can_drop)
             comments = np.flatnonzero(column.astype(str).str.startswith("#"))
             if len(comments):
                 self._refuse_comment(int(comments[0]))
