@@ -94,8 +94,31 @@ def test_unsuitable_pipelines_are_rejected(pipeline, message):
         simtree.from_pipeline(pipeline)
 
 
-def test_evaluate_names_the_way_out():
+WAYS_IN = {
+    "evaluate": lambda pipeline, X, y, path: simtree.evaluate(pipeline, X, y),
+    "curve": lambda pipeline, X, y, path: simtree.plots.RocDisplay.from_estimator(pipeline, X, y),
+    "training curve": lambda pipeline, X, y, path: simtree.plots.RocDisplay.from_estimator(pipeline),
+    "curve of errors": lambda pipeline, X, y, path: simtree.plots.DetDisplay.from_estimator(pipeline, X, y),
+    "tree": lambda pipeline, X, y, path: simtree.plots.TreeDisplay.from_estimator(pipeline),
+    "pruning": lambda pipeline, X, y, path: simtree.plots.PruningDisplay.from_estimator(pipeline),
+    "explanation": lambda pipeline, X, y, path: simtree.plots.ExplanationDisplay.from_estimator(pipeline, X[0], X[1]),
+    "importances": lambda pipeline, X, y, path: simtree.plots.ImportanceDisplay.from_estimator(pipeline),
+    "gallery": lambda pipeline, X, y, path: simtree.Gallery.create(path / "people.gallery", pipeline),
+    "clusters": lambda pipeline, X, y, path: simtree.cluster(pipeline, X),
+    "report": lambda pipeline, X, y, path: simtree.report.write(pipeline, X, y, path / "report.html"),
+    "cohort": lambda pipeline, X, y, path: simtree.CohortNormalization(pipeline).fit(X, y),
+    "vote": lambda pipeline, X, y, path: VotingSimilarity([("scaled", pipeline)]).fit(X, y),
+    "stack": lambda pipeline, X, y, path: simtree.StackedSimilarity([("scaled", pipeline)]).fit(X, y),
+    "cluster of machines": lambda pipeline, X, y, path: simtree.dask.fit(pipeline, X, y),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_whatever_a_pipeline_is_given_to_names_the_way_out(tmp_path, way):
     X, y = people(1)
     pipeline = make_pipeline(StandardScaler(), SIMILARITIES["tree"]).fit(X, y)
-    with pytest.raises(TypeError, match=r"evaluate simtree.from_pipeline\(pipeline\) instead"):
-        simtree.evaluate(pipeline, X, y)
+    with pytest.raises(
+        TypeError, match=r"is a Pipeline, which cannot score pairs; give simtree.from_pipeline\(pipeline\) instead"
+    ):
+        WAYS_IN[way](pipeline, X, y, tmp_path)
+    assert not list(tmp_path.iterdir())

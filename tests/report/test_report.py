@@ -487,7 +487,7 @@ def test_bad_input_is_refused_and_nothing_is_written(tmp_path):
     X, y, _ = held_out()
     model, page = model_of("forest"), tmp_path / "page.html"
     for error, message, arguments in (
-        (TypeError, "is not a Similarity", {"model": object()}),
+        (TypeError, "is not a similarity", {"model": object()}),
         (ValueError, r"image_shape=\(2, 3\) does not fit samples with 9 features", {"image_shape": (2, 3)}),
         (ValueError, "n_hardest=0", {"n_hardest": 0}),
         (ValueError, "X has 3 dimensions", {"X": np.zeros((2, 2, 9))}),

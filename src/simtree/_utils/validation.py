@@ -46,6 +46,12 @@ def check_n_jobs(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
+def refuse_pipeline(name: str, value: Any) -> None:
+    """Raise if a scikit-learn Pipeline is given as a similarity, and name the way out."""
+    if hasattr(value, "steps") and not hasattr(value, "pair_score"):
+        raise TypeError(f"{name} is a Pipeline, which cannot score pairs; give simtree.from_pipeline(pipeline) instead.")
+
+
 def n_to_draw(name: str, value: Any, total: int) -> int:
     """Return how many of ``total`` a parameter such as ``max_features`` selects: None all, an int a number, a float a share."""
     if value is None:

@@ -8,9 +8,10 @@ from distributed import Client
 from sklearn.utils.validation import check_is_fitted
 
 from simtree.dask._cluster import Cluster
-from simtree.dask._inputs import check_model, known, samples_on, stacked_pairs
+from simtree.dask._inputs import known, samples_on, stacked_pairs
 from simtree.evaluation import Evaluation
 from simtree.evaluation import evaluate as evaluate_here
+from simtree.models._base import check_similarity
 from simtree.pairs._inputs import check_samples
 
 Model = TypeVar("Model")
@@ -52,7 +53,7 @@ def fit(model: Model, X: Any, y: Any, *, client: Client | None = None, **options
     >>> forest.predict([[0, 1], [0, 149]], X)
     array([ 1, -1])
     """
-    check_model(model)
+    check_similarity(model, fitted=False)
     samples, y, options = _arguments(Cluster(client), X, y, options)
     model.fit(samples, y, **options)  # type: ignore[attr-defined]
     return model
@@ -91,7 +92,7 @@ def evaluate(model: Any, X: Any, y: Any, *, client: Client | None = None, **opti
     >>> round(result.auc.value, 2)
     0.94
     """
-    check_model(model)
+    check_similarity(model, fitted=False)
     samples, y, options = _arguments(Cluster(client), X, y, options)
     return evaluate_here(model, samples, y, **options)
 
@@ -127,7 +128,7 @@ def calibrate_threshold(model: Model, X: Any, y: Any, *, client: Client | None =
     >>> round(model.threshold_, 2)
     -1.01
     """
-    check_model(model)
+    check_similarity(model, fitted=False)
     samples, y, options = _arguments(Cluster(client), X, y, options)
     model.calibrate_threshold(samples, y, **options)  # type: ignore[attr-defined]
     return model

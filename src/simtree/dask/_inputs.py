@@ -11,14 +11,7 @@ from dask.base import is_dask_collection
 from simtree._utils.matrices import check_rows
 from simtree.dask._cluster import Cluster
 from simtree.dask._samples import ArraySamples, ChunkSamples, ClusterSamples
-from simtree.models._base import Similarity
 from simtree.pairs._inputs import DTYPES
-
-
-def check_model(model: Any) -> None:
-    """Raise unless this is a similarity."""
-    if not isinstance(model, Similarity):
-        raise TypeError(f"model={model!r} is not a similarity of simtree; give one such as SimilarityForest().")
 
 
 def known(cluster: Cluster, values: Any) -> Any:

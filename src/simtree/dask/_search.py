@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.validation import check_integer, check_real
 from simtree.dask._cluster import Cluster, Shared, new_key, once_then
-from simtree.dask._inputs import as_rows, check_model, known, samples_on
+from simtree.dask._inputs import as_rows, known, samples_on
 from simtree.dask._samples import ArraySamples, as_matrix, graph_of, on_pieces, with_row
 from simtree.dask._scoring import BLOCK, RowScorer, lightened, score_pairs, score_rows
+from simtree.models._base import check_similarity
 from simtree.pairs._inputs import check_index_pairs, check_samples
 
 Scores = NDArray[np.float64]
@@ -59,7 +60,7 @@ def pair_score(model: Any, pairs: Any, X: Any = None, *, client: Client | None =
     ...     scores.compute().round(1)
     array([-0.5, -4.1])
     """
-    check_model(model)
+    check_similarity(model, fitted=False)
     check_is_fitted(model)
     cluster = Cluster(client)
     if X is None:
@@ -118,7 +119,7 @@ def top_k(
     array([[  0,   1,   2],
            [100, 101, 102]])
     """
-    check_model(model)
+    check_similarity(model, fitted=False)
     check_is_fitted(model)
     check_integer("k", k, 1)
     if min_score is not None:

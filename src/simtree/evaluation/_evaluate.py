@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simtree._utils.validation import check_choice, check_integer, check_real
+from simtree._utils.validation import check_choice, check_integer, check_real, refuse_pipeline
 from simtree.evaluation._counting import MAX_COMPARISONS, SAME_SHARE, Counted, Score, count_comparisons
 from simtree.evaluation._enrolled import (
     Templates,
@@ -315,8 +315,7 @@ def _scored_by(
     if hasattr(model, "_comparisons"):
         score, source, units = model._comparisons(X, y, pairs, identities, never_pair)
         return score, source, units, len(units)
-    if hasattr(model, "steps") and not hasattr(model, "pair_score"):
-        raise TypeError("model is a Pipeline, which cannot score pairs; evaluate simtree.from_pipeline(pipeline) instead.")
+    refuse_pipeline("model", model)
     if not hasattr(model, "pair_score"):
         raise TypeError(f"model={model!r} cannot be evaluated; give a similarity, or any object with pair_score(pairs, X).")
     if pairs is not None or np.ndim(X) == 3:

@@ -15,11 +15,11 @@ from simtree.gallery import _enrolment as enrolment
 from simtree.gallery._address import Address
 from simtree.gallery._answers import Enrolment
 from simtree.gallery._audit import add_entry
-from simtree.gallery._model import check_model
 from simtree.gallery._state import Settings, State, read_state, write_model
 from simtree.gallery._store import Connection
 from simtree.gallery._stores import new_gallery
 from simtree.models import Similarity
+from simtree.models._base import check_similarity
 
 DTYPES = ("float64", "float32")
 
@@ -35,7 +35,7 @@ def checked_settings(
     audit_searches: bool = False,
 ) -> Settings:
     """Return the settings of a new gallery, see `Gallery.create`; raise if they cannot be used with a model."""
-    check_model(model)
+    check_similarity(model)
     if max_samples is not None:
         check_integer("max_samples", max_samples, 1)
     limit = None if max_samples is None else int(max_samples)

@@ -26,7 +26,7 @@ from simtree.gallery._groups import GroupsMixin
 from simtree.gallery._inputs import check_ids, check_lengths, check_times, check_where
 from simtree.gallery._lookup import LookupMixin
 from simtree.gallery._maintenance import TIMEOUT, MaintenanceMixin
-from simtree.gallery._model import check_model, check_rows_of, fingerprint
+from simtree.gallery._model import check_rows_of, fingerprint
 from simtree.gallery._same_file import FileMark
 from simtree.gallery._search import Search, best_identities
 from simtree.gallery._session import Session, prepare_nothing
@@ -34,6 +34,7 @@ from simtree.gallery._store import get_setting
 from simtree.gallery._stores import open_store, upgrade
 from simtree.gallery._strangers import check_rate
 from simtree.models import Similarity
+from simtree.models._base import check_similarity
 from simtree.pairs._labels import encode_labels
 
 
@@ -98,7 +99,7 @@ class Gallery(LookupMixin, GroupsMixin, MaintenanceMixin):
         try:
             self._mark = FileMark(address) if isinstance(address, Path) else None
             own = self.model
-            if model is not None and fingerprint(check_model(model)) != fingerprint(own):
+            if model is not None and fingerprint(check_similarity(model)) != fingerprint(own):
                 raise ValueError(
                     f"{self.path} has another model ({type(own).__name__}) than the one given; leave model out, or switch "
                     "to the new one with re_enroll."

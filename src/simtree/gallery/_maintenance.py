@@ -18,12 +18,12 @@ from simtree.gallery._answers import AuditTrail
 from simtree.gallery._audit import add_entry, read_entries
 from simtree.gallery._blocks import merge_blocks
 from simtree.gallery._inputs import check_ids
-from simtree.gallery._model import check_model
 from simtree.gallery._schema import VERSION
 from simtree.gallery._session import Session, prepare_nothing
 from simtree.gallery._store import get_setting, increase, not_yet_erased
 from simtree.gallery._stores import backup
 from simtree.models import Similarity
+from simtree.models._base import check_similarity
 
 TIMEOUT = 30.0
 
@@ -45,7 +45,7 @@ class MaintenanceMixin:
         model : Similarity
             Fitted model for the same features.
         """
-        check_model(model)
+        check_similarity(model)
         with self._session.changing(prepare_nothing) as (connection, state, _):
             enrolment.check_successor(state, model)
             enrolment.re_enroll(connection, state, model)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from simtree.gallery._blocks import Form
 from simtree.io._archive import document_bytes, read_document
@@ -21,14 +20,6 @@ from simtree.pairs._inputs import check_samples, n_columns
 # that change nothing.
 NO_SCORES = {"threshold", "threshold_report", "held_out_check", "calibration", "training_counts"}
 IDLE_PARAMETERS = {"n_jobs", "verbose"}
-
-
-def check_model(model: Any, name: str = "model") -> Similarity:
-    """Return the model if it is a fitted similarity."""
-    if not isinstance(model, Similarity):
-        raise TypeError(f"{name}={model!r} is not a similarity; give a fitted model of simtree.")
-    check_is_fitted(model)
-    return model
 
 
 def model_bytes(model: Similarity) -> bytes:

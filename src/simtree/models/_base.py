@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import pairs_watcher
 from simtree._utils.threads import in_threads
-from simtree._utils.validation import check_integer, check_real
+from simtree._utils.validation import check_integer, check_real, refuse_pipeline
 from simtree.metrics import Roc, roc_curve
 from simtree.models._decisions import MAX_SCORE_PAIRS, DecisionMixin
 from simtree.models._persistence import PersistenceMixin
@@ -328,6 +328,17 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         with announced_compilation():
             in_threads(fill, range(0, n_pairs, BLOCK), self.n_jobs)
         return scores
+
+
+def check_similarity(model: Any, name: str = "model", *, fitted: bool = True) -> Similarity:
+    """Return the model if it is a similarity, and fitted if that is asked for; ``name`` is the parameter in errors."""
+    if not isinstance(model, Similarity):
+        refuse_pipeline(name, model)
+        remedy = "a fitted model of simtree" if fitted else "one such as SimilarityForest()"
+        raise TypeError(f"{name}={model!r} is not a similarity; give {remedy}.")
+    if fitted:
+        check_is_fitted(model)
+    return model
 
 
 class PairDistance:

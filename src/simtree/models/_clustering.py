@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.progress import pairs_watcher
 from simtree._utils.validation import check_choice, check_real, count
 from simtree.metrics import ClusterScores, b_cubed, pairwise_cluster_scores
-from simtree.models._base import Similarity
+from simtree.models._base import Similarity, check_similarity
 from simtree.models._decisions import check_for_pairs
 from simtree.models._search import TopK
 from simtree.pairs._inputs import check_samples
@@ -149,9 +148,7 @@ def cluster(
     >>> found.n_clusters, round(found.b_cubed.f1, 2)
     (6, 0.79)
     """
-    if not isinstance(model, Similarity):
-        raise TypeError(f"model={model!r} is not a similarity; give a fitted model of simtree.")
-    check_is_fitted(model)
+    check_similarity(model)
     lowest = matching_threshold(model, max_fpr, threshold)
     samples = check_samples(model, X)
     if y is not None and np.shape(y) != (len(samples),):

@@ -22,7 +22,7 @@ from simtree._utils.validation import check_choice, check_integer, check_n_jobs,
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
-from simtree.models._base import Similarity
+from simtree.models._base import Similarity, check_similarity
 from simtree.models._persistence import model_from_state
 from simtree.models._selection import fit_arguments
 from simtree.models._table_members import reading_again, unread
@@ -223,8 +223,7 @@ class CohortNormalization(Similarity):
         self._prepared_cohort = self.estimator_._read_and_prepare(self._given(cohort))
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.estimator, Similarity):
-            raise TypeError(f"estimator={self.estimator!r} is not a similarity; give one such as SimilarityForest().")
+        check_similarity(self.estimator, "estimator", fitted=False)
         check_choice("cohort", self.cohort, COHORTS)
         check_integer("n_cohort", self.n_cohort, 2)
         check_integer("n_nearest", self.n_nearest, 2)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from simtree._utils.members import NamedMembers
-from simtree._utils.validation import check_n_jobs, count
+from simtree._utils.validation import check_n_jobs, count, refuse_pipeline
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
@@ -37,6 +37,7 @@ class Ensemble(NamedMembers, Similarity):
         check_n_jobs(self.n_jobs)
         self._check_names("similarity")
         for name, member in self.estimators:
+            refuse_pipeline(f"{name!r} of estimators", member)
             if not isinstance(member, Similarity):
                 raise TypeError(f"estimators has {member!r} under {name!r}; give similarities such as SimilarityForest().")
 

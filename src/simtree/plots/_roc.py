@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._intervals import monotone_ends
 from simtree.evaluation._results import Band
 from simtree.metrics import Roc, roc_curve
-from simtree.models._base import Similarity
+from simtree.models._base import Similarity, check_similarity
 from simtree.plots._style import FAINT, Display
 
 # On logarithmic axes curves have these points in addition to their knots; the axis starts at this rate, or at the smallest
@@ -107,7 +106,7 @@ class RocDisplay(Display):
         Self
             The display, drawn.
         """
-        check_is_fitted(estimator)
+        check_similarity(estimator, "estimator")
         given = [key for key, value in (("X", X), ("y", y), ("pairs", pairs)) if value is not None]
         if given and (X is None or y is None):
             raise ValueError(f"Only {' and '.join(given)} given; give X and y, or neither for the training curve.")

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from simtree._utils.validation import check_integer, count
+from simtree._utils.validation import check_integer, count, refuse_pipeline
+from simtree.models._base import check_similarity
 from simtree.models._tree import SimilarityTree, TreeLearner
 from simtree.plots._style import FAINT, FONT_SIZE, INK, PALETTE, Display, shorten
 from simtree.trees._explanation import Explanation, value_text
@@ -92,9 +92,10 @@ class TreeDisplay(Display):
         Self
             The display, drawn.
         """
-        check_is_fitted(estimator)
+        refuse_pipeline("estimator", estimator)
         if not isinstance(estimator, SimilarityTree):
             raise TypeError(f"estimator={estimator!r} is not a SimilarityTree; give a single tree.")
+        check_similarity(estimator, "estimator")
         return cls(estimator.tree_, max_depth=max_depth, feature_names=estimator._names(feature_names)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -304,6 +305,7 @@ class ExplanationDisplay(Display):
         Self
             The display, drawn.
         """
+        check_similarity(estimator, "estimator")
         explanation = estimator.explain_pair(x, x2, feature_names=feature_names)
         return cls(explanation, max_features=max_features, threshold=float(estimator.threshold_)).plot(ax)
 
@@ -409,6 +411,7 @@ class PruningDisplay(Display):
         Self
             The display, drawn.
         """
+        check_similarity(estimator, "estimator")
         return cls(estimator.cost_complexity_path(), chosen=estimator.prune_penalty_ or None).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -500,7 +503,7 @@ class ImportanceDisplay(Display):
         Self
             The display, drawn.
         """
-        check_is_fitted(estimator)
+        check_similarity(estimator, "estimator")
         names = estimator._names(feature_names)
         return cls(estimator.feature_importances_, feature_names=names, max_features=max_features).plot(ax)
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.files import write_atomically
 from simtree._utils.validation import check_integer, count
@@ -28,7 +27,7 @@ from simtree.evaluation._model_fusion import resolve_fusion
 from simtree.evaluation._report import rates_at_threshold
 from simtree.evaluation._results import Band, Evaluation
 from simtree.evaluation._templates import TOP_MEAN, Fusion
-from simtree.models._base import Similarity
+from simtree.models._base import Similarity, check_similarity
 from simtree.models._description import describe, input_columns
 from simtree.models._tree import SimilarityTree
 from simtree.report import _charts as charts
@@ -161,9 +160,7 @@ def write(
     """
     charts.require_altair()
     check_integer("n_hardest", n_hardest, 1, MAX_HARDEST)
-    if not isinstance(model, Similarity):
-        raise TypeError(f"model={model!r} is not a Similarity; fit a model of simtree.")
-    check_is_fitted(model)
+    check_similarity(model)
     if np.ndim(X) != 2:
         raise ValueError(f"X has {np.ndim(X)} dimensions; give samples of shape (n_samples, n_features), with their labels y.")
     samples, labels = rows_as_fitted(model, X), np.asarray(y)
