@@ -133,6 +133,12 @@ def test_no_mask_is_ignored():
         "groups": lambda: SimilarityForest(n_estimators=2).fit(X, Y, groups=masked(Y, 3)),
         "scores": lambda: metrics.roc_curve(masked(np.arange(20.0), 3), labels),
         "preprocessor": lambda: SimilarityTree(preprocessor=np.ma.masked_greater(X, 1.0)).fit(rows, [0, 1]),
+        "u": lambda: tree.get_metric()(masked(X[0], X[0, 1]), X[1]),
+        "v": lambda: tree.get_metric()(X[0], masked(X[1], X[1, 0])),
+        "ranks": lambda: metrics.cmc(masked([1, 2, 3], 3)),
+        "weights": lambda: metrics.cmc([1, 2, 3], weights=masked([1.0, 2.0, 3.0], 2.0)),
+        "probes": lambda: metrics.searches(np.eye(2), masked([0, 1], 1), [0, 1]),
+        "labels": lambda: metrics.b_cubed([0, 0, 1], masked([0, 0, 1], 1)),
     }
     for name, call in calls.items():
         with pytest.raises(ValueError, match=f"^{name} is a masked array with .*; fill them with {name}.filled"):

@@ -8,6 +8,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import check_integer
 from simtree.metrics._roc import FloatArray
 
@@ -64,6 +65,8 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
     >>> cmc(found.ranks, max_rank=3)
     array([0.5, 0.5, 1. ])
     """
+    for name, values in (("scores", scores), ("probes", probes), ("gallery", gallery)):
+        check_unmasked(name, values)
     table, rows, columns = np.asarray(scores, dtype=np.float64), np.asarray(probes), np.asarray(gallery)
     if table.shape != (len(rows), len(columns)) or not len(columns):
         raise ValueError(
@@ -108,8 +111,9 @@ def cmc(ranks: ArrayLike, max_rank: int = 20, *, weights: ArrayLike | None = Non
     array([0.667, 0.667, 1.   ])
     """
     check_integer("max_rank", max_rank, 1)
+    check_unmasked("ranks", ranks)
     found = np.asarray(ranks)
-    weight = np.ones(len(found)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = _weights(weights, len(found))
     found, weight = found[found > 0], weight[found > 0]
     if not len(found):
         raise ValueError("ranks holds no search whose identity is in the gallery; give at least one.")
@@ -161,7 +165,7 @@ def fnir_at_fpir(
     targets = np.asarray(fpir, dtype=np.float64)
     if not ((targets >= 0.0) & (targets <= 1.0)).all():
         raise ValueError(f"fpir={fpir!r} must lie in [0, 1]; give a share of searches such as 0.01.")
-    weight = np.ones(len(found.ranks)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = _weights(weights, len(found.ranks))
     order = np.argsort(found.nonmated)[::-1]
     alarms = found.nonmated[order]
     enrolled = found.ranks > 0
@@ -174,3 +178,9 @@ def fnir_at_fpir(
     hits = (listed > next_alarm[..., None]) @ weight[enrolled]
     value = np.asarray(1.0 - hits / weight[enrolled].sum())
     return float(value) if targets.ndim == 0 else value
+
+
+def _weights(weights: ArrayLike | None, n: int) -> FloatArray:
+    """Return the weight of each search; one by default."""
+    check_unmasked("weights", weights)
+    return np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
