@@ -3,10 +3,12 @@
 Trees, forests and ensembles that optimise the ROC curve of a symmetric pair score.
 """
 
+from simtree._utils import startup as _startup  # noqa: F401 - before all others: it watches over the imports that follow
+
+# isort: split
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from simtree._utils import startup as _startup  # noqa: F401 - first: it watches over the imports that follow
 from simtree.evaluation import Evaluation, evaluate, evaluate_scores
 from simtree.io import ModelFileError
 from simtree.models import (

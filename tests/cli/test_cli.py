@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -9,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import make_reproduction
 import programs
+from simtree._utils import startup
 from simtree.cli._app import app
 from simtree.experiments import _figures, _lemma
 from simtree.experiments import _table1 as experiment
@@ -93,6 +96,18 @@ def test_ctrl_c_while_libraries_are_imported_is_one_line(module):
     own = [line for line in said.splitlines() if not line.startswith("import time:")]
     assert own == ["Interrupted. Nothing was written."]
     assert out == ""
+
+
+def test_nothing_is_imported_before_ctrl_c_is_watched():
+    """What is imported before it, even of the standard library, would end in a traceback."""
+    folder = Path(startup.__file__).parents[1]
+    assert "import" not in (folder / "_utils" / "__init__.py").read_text()
+    first = next(node for node in ast.parse((folder / "__init__.py").read_text()).body if not isinstance(node, ast.Expr))
+    assert ast.unparse(first) == "from simtree._utils import startup as _startup"
+    tree = ast.parse((folder / "_utils" / "startup.py").read_text())
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    assert imported == {"__future__", "os", "signal", "sys", "types"}
 
 
 def test_the_library_leaves_ctrl_c_alone():
