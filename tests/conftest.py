@@ -10,6 +10,7 @@ import struct
 import numpy as np
 import pytest
 
+from simtree._kernels import compilation
 from simtree.experiments import _mnist as mnist
 from simtree.experiments._results import Order
 from simtree.models import _search
@@ -26,6 +27,14 @@ TINY_MNIST = mnist.Sizes(
     best_trees=4,
     best_pairs=2_000,
 )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def silent_compilation():
+    """What tests find on stderr must not depend on a cold cache; announcements have tests of their own, in fresh processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation._ANNOUNCER, "_print", lambda text, end: None)
+        yield
 
 
 @pytest.fixture

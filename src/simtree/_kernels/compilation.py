@@ -96,7 +96,10 @@ def fastmath_kernel(function: Callable[..., Any]) -> Any:
 
 
 class _Announcer(event.Listener):
-    """Says on stderr which kernels are being compiled, and how many are still to come (a cached kernel raises no event)."""
+    """Says on stderr which kernels are being compiled, and how many are still to come (a cached kernel raises no event).
+
+    Scripts and services get one line for each group of kernels, so that the wait is explained and logs stay short.
+    """
 
     def __init__(self) -> None:
         self.in_plain_lines = False
@@ -109,6 +112,10 @@ class _Announcer(event.Listener):
         self.groups: list[str] = []
         self.seconds = self.shown = 0.0
         self.open: list[float] = []
+
+    def _is_watched(self) -> bool:
+        """Return whether a person waits: at the command, on a terminal, or in a notebook."""
+        return self.in_plain_lines or sys.stderr.isatty() or "ipykernel" in sys.modules
 
     def on_start(self, event: Any) -> None:
         """Announce a kernel that is about to be compiled."""
@@ -133,18 +140,20 @@ class _Announcer(event.Listener):
         if name not in _KERNELS or name in self.compiled:
             return
         self.compiled.append(name)
+        if not self._is_watched():
+            return
         on_terminal = sys.stderr.isatty()
         if on_terminal or time.monotonic() - self.shown >= SECONDS_BETWEEN_LINES:
             self._print(f"simtree: {self._progress()}", end="\r" if on_terminal else "\n")
 
     def leave(self) -> None:
         """Tell what was compiled, when the work that needed it is done."""
-        if self.groups:
+        if self.groups and self._is_watched():
             n = len(self.compiled)
             said = f"simtree: compiled {n} kernel{'' if n == 1 else 's'} in {self.seconds:.0f} s"
             # On a terminal this is written over a longer line.
             self._print(said.ljust(len(self._progress()) + 9) if sys.stderr.isatty() else said, "\n")
-            self._reset()
+        self._reset()
 
     def _progress(self) -> str:
         return f"{len(self.compiled)} of at most {len(self.pending)} kernels compiled"
@@ -176,16 +185,13 @@ _ANNOUNCER = _Announcer()
 
 
 def announce_in_plain_lines() -> None:
-    """Announce compilations also where stderr is not a terminal, as the command does."""
+    """Tell how far compilations are also where stderr is not a terminal, as the command does."""
     _ANNOUNCER.in_plain_lines = True
 
 
 @contextmanager
 def announced_compilation() -> Iterator[None]:
-    """Inside this context compilations are announced, if a person is watching: on a terminal, or in a notebook."""
-    if not (_ANNOUNCER.in_plain_lines or sys.stderr.isatty() or "ipykernel" in sys.modules):
-        yield
-        return
+    """Inside this context compilations are announced on stderr."""
     _ANNOUNCER.depth += 1
     try:
         if _ANNOUNCER.depth > 1:
