@@ -8,7 +8,18 @@ from every_estimator import ESTIMATORS, OTHERS
 from every_representation import REPRESENTATIONS, UNLABELLED
 from sklearn.base import clone
 
-from simtree import DistanceSimilarity, GaussianSimilarity, evaluate, evaluate_scores, load, metrics
+from simtree import (
+    DistanceSimilarity,
+    Gallery,
+    GaussianSimilarity,
+    SimilarityBoosting,
+    SimilarityTree,
+    cluster,
+    evaluate,
+    evaluate_scores,
+    load,
+    metrics,
+)
 from simtree.pairs import KINDS, pair_features
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
@@ -239,6 +250,8 @@ def test_every_way_out_of_a_model_refuses_the_same(ordinary, fitted_on_ordinary,
     _column(1e308)(far)
     model = fitted_on_ordinary(name)
     model.save(tmp_path / "m.simtree")
+    gallery = Gallery.create(tmp_path / "people.gallery", model)
+    gallery.enroll(["near"], X[:1])
     for asked in (model, load(tmp_path / "m.simtree")):
         ways = [
             lambda asked=asked: asked.pairwise_score(far),
@@ -250,6 +263,10 @@ def test_every_way_out_of_a_model_refuses_the_same(ordinary, fitted_on_ordinary,
             lambda asked=asked: asked.calibrate_threshold(far, y, max_fpr=0.5, confidence=None),
             lambda asked=asked: asked.calibrate_probability(far, y),
             lambda asked=asked: evaluate(asked, far, y),
+            lambda asked=asked: cluster(asked, far),
+            lambda asked=asked: gallery.enroll(["far"], far[:1]),
+            lambda asked=asked: gallery.identify(far[:1]),
+            lambda asked=asked: gallery.verify(["near"], far[:1]),
         ]
         if name == "tree":
             ways += [
@@ -379,6 +396,21 @@ def check_kernels():
             extreme = changed(X, dtype, change)
             if refusal(lambda model=model, extreme=extreme: model.fit(extreme, y)) is None:
                 check_scores(model, extreme)
+    # Kernels of their own: boosting, states of missing values (once for trees, once for boosting), and categories.
+    n_learned = 0
+    for dtype, change in (("float64", "all times 1e152"), ("float32", "mixed scales"), ("float64", "column of 1e300")):
+        extreme = changed(X, dtype, change)
+        with_holes = extreme.copy()
+        with_holes[[3, 5, 9], [0, 2, 0]] = np.nan
+        with_category = np.column_stack([extreme[:, :3], np.arange(16) % 3]).astype(dtype)
+        tree = SimilarityTree(max_depth=2, n_pairs=60, random_state=0)
+        boosting = SimilarityBoosting(n_estimators=2, max_leaf_nodes=3, n_pairs=60, early_stopping=False, random_state=0)
+        cross = clone(tree).set_params(splitter="cross", categorical_features=[3])
+        for model, samples in ((boosting, extreme), (tree, with_holes), (clone(boosting), with_holes), (cross, with_category)):
+            if refusal(lambda model=model, samples=samples: model.fit(samples, y)) is None:
+                check_scores(model, samples)
+                n_learned += 1
+    assert n_learned >= 8
 
 
 # An interpreted kernel warns where the compiled one does not.
