@@ -13,25 +13,10 @@ from numpydoc.validate import validate
 import simtree
 
 PACKAGES = ("simtree", *simtree._PUBLIC)
-# What is not asked for: an extended summary, "See Also", examples of methods (those of classes and functions are tested),
-# and a blank line or type where a parameter is described together with others or as in another method.
-IGNORED = {
-    "ES01",
-    "SA01",
-    "EX01",
-    "GL01",
-    "GL02",
-    "PR01",
-    "PR04",
-    "PR10",
-    "RT03",
-    "RT04",
-    "RT05",
-    "PR06",
-    "PR08",
-    "PR09",
-    "YD01",
-}
+# What is not asked for: an extended summary, "See Also", and examples of methods (those of classes and functions are tested).
+IGNORED = {"ES01", "SA01", "EX01"}
+# A Protocol has no parameters, but numpydoc sees those of its base class.
+EXCEPTIONS = {("simtree.trees.Region", "PR01")}
 
 
 def public_names(packages: list[str]) -> Iterator[str]:
@@ -65,7 +50,11 @@ def main() -> None:
     n_names, found = 0, []
     for name in public_names(sys.argv[1:] or list(PACKAGES)):
         n_names += 1
-        errors = [(code, message) for code, message in validate(name)["errors"] if code not in IGNORED]
+        errors = [
+            (code, message)
+            for code, message in validate(name)["errors"]
+            if code not in IGNORED and (name, code) not in EXCEPTIONS
+        ]
         found += [f"{name}: {code} {message}" for code, message in errors]
     print("\n".join(found) if found else f"{n_names} public docstrings are valid")
     sys.exit(1 if found else 0)

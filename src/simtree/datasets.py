@@ -359,7 +359,7 @@ def square_law_posterior(x: ArrayLike, x2: ArrayLike) -> Floats:
     Returns
     -------
     ndarray
-        eta(x, x'), the sum over the labels k of eta_k(x) eta_k(x').
+        The posterior eta(x, x'): the sum over the labels k of eta_k(x) eta_k(x').
 
     Examples
     --------

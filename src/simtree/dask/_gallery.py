@@ -46,7 +46,7 @@ def identify(
         An open gallery.
     queries : Dask array or array-like of shape (n_queries, n_features)
         Samples to search for. They are sent to all workers.
-    k, where, max_fpir, time, keep_below
+    k, where, max_fpir, time, keep_below : int, dict, float, array-like and bool, optional
         As in `Gallery.identify`.
     client : dask.distributed.Client, optional
         The client of the cluster; by default the current one.
@@ -111,7 +111,7 @@ class ClusterSearch:
             An open gallery.
         queries : Dask array or array-like of shape (n_queries, n_features)
             Samples to search for.
-        k, where, max_fpir, time, keep_below
+        k, where, max_fpir, time, keep_below : int, dict, float, array-like and bool, optional
             As in `Gallery.identify`.
 
         Returns

@@ -258,7 +258,19 @@ class AuditTrail(Table):
 
 
 class Duplicate(NamedTuple):
-    """A sample that matches another identity than its own: its row, both ids, and the score with the other identity."""
+    """A sample that matches another identity than its own.
+
+    Parameters
+    ----------
+    row : int
+        Its row.
+    id : str
+        Its identity.
+    other : str
+        The other identity.
+    score : float
+        Its score with the other identity.
+    """
 
     row: int
     id: str

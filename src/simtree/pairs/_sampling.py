@@ -185,7 +185,13 @@ class PairSampler(PairSource):
         return self._order, self._starts
 
     def disjoint_groups(self, units: NDArray[np.int64], n_groups: int) -> None:
-        """Return None: pairs share samples."""
+        """Return None: pairs share samples.
+
+        Parameters
+        ----------
+        units, n_groups : ndarray and int
+            Not used.
+        """
         return None
 
     def same_pairs(self) -> IndexPairs:
@@ -267,7 +273,20 @@ class PairSampler(PairSource):
         return _shuffled(pairs, rng) if shuffle else pairs
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
-        """Yield the different pairs in blocks of about ``block_size``: samples of some labels with those of later labels."""
+        """Yield the different pairs in blocks: samples of some labels with those of later labels.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Not used: the pairs of any two labels are in one block.
+        block_size : int
+            Approximate number of pairs per block.
+
+        Yields
+        ------
+        DifferentBlock
+            A block of pairs.
+        """
         starts = self._starts
         n_identities = len(starts) - 1
         sizes = np.diff(starts) * (starts[-1] - starts[1:])

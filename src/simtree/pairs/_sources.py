@@ -479,7 +479,20 @@ class IndexPairs(PairSource):
         return self.take(self.same)
 
     def iter_different(self, units: NDArray[np.int64], block_size: int) -> Iterator[DifferentBlock]:
-        """Yield the different pairs in blocks of about ``block_size``, the pairs of any two units in one block."""
+        """Yield the different pairs in blocks, the pairs of any two units in one block.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_samples,)
+            Unit of each sample, as an integer from 0.
+        block_size : int
+            Approximate number of pairs per block.
+
+        Yields
+        ------
+        DifferentBlock
+            A block of pairs.
+        """
         different = self.take(~self.same)
         codes = different._unit_pair_codes(units)
         order = np.argsort(codes, kind="stable")

@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike
 
 
 class ServiceError(Exception):
-    """Error raised if a service refuses a request; it has the ``status`` and the number of the ``request``."""
+    """Error raised if a service refuses a request.
+
+    Parameters
+    ----------
+    status : int
+        Status of the answer.
+    detail : str
+        What the service says.
+    request : str, default=""
+        Number of the request, by which the audit names it.
+    """
 
     def __init__(self, status: int, detail: str, request: str = "") -> None:
         super().__init__(f"{detail} (status {status})")
@@ -75,6 +85,13 @@ class Client:
     def verify(self, id: str, sample: ArrayLike) -> dict[str, Any]:
         """Return the decision whether a sample is of an identity.
 
+        Parameters
+        ----------
+        id : str
+            The identity.
+        sample : array-like of shape (n_features,)
+            The sample.
+
         Returns
         -------
         dict
@@ -84,7 +101,14 @@ class Client:
         return {**answer, **answer.pop("results")[0]}
 
     def identify(self, samples: ArrayLike, **options: Any) -> dict[str, Any]:
-        """Return the candidates of samples; options are ``k``, ``max_fpir`` and ``where``.
+        """Return the candidates of samples.
+
+        Parameters
+        ----------
+        samples : array-like of shape (n_samples, n_features)
+            Samples to search for.
+        **options : dict
+            Options ``k``, ``max_fpir`` and ``where``, as in `Gallery.identify`.
 
         Returns
         -------
@@ -96,6 +120,13 @@ class Client:
     def explain(self, id: str, sample: ArrayLike) -> dict[str, Any]:
         """Return what each feature contributes to the score of a sample with an identity.
 
+        Parameters
+        ----------
+        id : str
+            The identity.
+        sample : array-like of shape (n_features,)
+            The sample.
+
         Returns
         -------
         dict
@@ -104,7 +135,18 @@ class Client:
         return self._ask("POST", "/v1/explain", json={"id": id, "sample": _cells(sample)})
 
     def enroll(self, id: str, samples: ArrayLike, *, request: str | None = None, **options: Any) -> dict[str, Any]:
-        """Enrol samples of an identity; options are ``metadata``, ``time`` and ``on_duplicate``.
+        """Enrol samples of an identity.
+
+        Parameters
+        ----------
+        id : str
+            The identity.
+        samples : array-like of shape (n_samples, n_features)
+            Its samples.
+        request : str, optional
+            Name under which the enrolment is done once, however often it is repeated; a new one by default.
+        **options : dict
+            Options ``metadata``, ``time`` and ``on_duplicate``, as in `Gallery.enroll`.
 
         Returns
         -------
@@ -115,7 +157,12 @@ class Client:
         return self._ask("POST", f"{_path(id)}/samples", json={"samples": _cells(samples), **options}, headers=headers)
 
     def subjects(self, **options: Any) -> dict[str, Any]:
-        """Return ids; options are ``prefix``, ``after`` and ``limit``.
+        """Return ids.
+
+        Parameters
+        ----------
+        **options : dict
+            Options ``prefix``, ``after`` and ``limit``.
 
         Returns
         -------
@@ -127,6 +174,11 @@ class Client:
     def subject(self, id: str) -> dict[str, Any]:
         """Return what is enrolled of an identity.
 
+        Parameters
+        ----------
+        id : str
+            The identity.
+
         Returns
         -------
         dict
@@ -137,6 +189,11 @@ class Client:
     def remove(self, id: str) -> dict[str, Any]:
         """Remove an identity.
 
+        Parameters
+        ----------
+        id : str
+            The identity.
+
         Returns
         -------
         dict
@@ -145,7 +202,12 @@ class Client:
         return self._ask("DELETE", _path(id))
 
     def audit(self, **options: Any) -> dict[str, Any]:
-        """Return calls, the newest first; options are ``limit`` and ``before``.
+        """Return calls, the newest first.
+
+        Parameters
+        ----------
+        **options : dict
+            Options ``limit`` and ``before``.
 
         Returns
         -------

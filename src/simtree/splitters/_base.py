@@ -16,12 +16,18 @@ from simtree.trees._regions import Region
 
 
 class Split(NamedTuple):
-    """A region and a mask of the pairs of the cell that it contains."""
+    """A region and a mask of the pairs of the cell that it contains.
+
+    Parameters
+    ----------
+    region : Region
+        The symmetric region of the more similar pairs.
+    inside : ndarray of bool of shape (n_pairs,)
+        Whether each pair of the cell lies in the region.
+    """
 
     region: Region
-    """The symmetric region of the more similar pairs."""
     inside: NDArray[np.bool_]
-    """Whether each pair of the cell lies in the region."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,7 @@ class Cell:
         Returns
         -------
         Cell
+            The copy, with the same pairs.
         """
         segment = slice(self.start, self.stop)
         joined = self.pairs.with_directions(segment, self.coordinates, directions)
@@ -149,6 +156,7 @@ class Cell:
         Returns
         -------
         Split
+            The region, and the pairs of the cell inside it.
         """
         return Split(region, region.contains(self.pair_map, self.sample_pairs))
 

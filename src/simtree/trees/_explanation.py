@@ -93,6 +93,7 @@ class Explanation:
         Returns
         -------
         str
+            The name, followed by what is missing.
         """
         n_missing = int(_is_missing(self.x[feature])) + int(_is_missing(self.x2[feature]))
         return self.feature_names[feature] + ["", " missing in one of the two", " missing in both"][n_missing]

@@ -19,14 +19,21 @@ from simtree.trees._rank_tree import RankTree, TreeBuilder
 
 
 class PruningPath(NamedTuple):
-    """The nested subtrees of a tree, from the full tree to the root alone."""
+    """The nested subtrees of a tree, from the full tree to the root alone.
+
+    Parameters
+    ----------
+    penalties : ndarray of shape (n_subtrees,)
+        Smallest penalty for which each subtree is the best; the first is 0.
+    aucs : ndarray of shape (n_subtrees,)
+        AUC of each subtree on the training pairs.
+    n_leaves : ndarray of int of shape (n_subtrees,)
+        Number of terminal cells of each subtree.
+    """
 
     penalties: NDArray[np.float64]
-    """Smallest penalty for which each subtree is the best; the first is 0."""
     aucs: NDArray[np.float64]
-    """AUC of each subtree on the training pairs."""
     n_leaves: NDArray[np.int64]
-    """Number of terminal cells of each subtree."""
 
     def _get_state(self) -> dict[str, Any]:
         """Return the state of the path for a model file."""

@@ -41,22 +41,35 @@ ROUNDING = 1e-9
 
 
 class Cells(NamedTuple):
-    """Statistics of the cells of a tree, one entry per cell. Rates are derived from the integer counts."""
+    """Statistics of the cells of a tree, one entry per cell. Rates are derived from the integer counts.
+
+    Parameters
+    ----------
+    depth : ndarray of int
+        Depth; 0 for the root.
+    rank : ndarray of int
+        Rank among the 2^depth possible cells of the same depth; 0 is the most similar.
+    parent : ndarray of int
+        The cell that it is a child of, or -1 for the root.
+    inside, outside : ndarrays of int
+        More similar and less similar child, or -1 for a terminal cell.
+    n_same, n_different : ndarrays of int
+        Number of same and different training pairs.
+    gain : ndarray of float
+        Twice the area that the split of the cell adds under the ROC curve; 0 for a terminal cell.
+    entry : ndarray of int
+        First node of the axis region that splits the cell, or -1.
+    """
 
     depth: NDArray[np.int32]
     rank: NDArray[np.int64]
-    """Rank among the 2^depth possible cells of the same depth; 0 is the most similar."""
     parent: NDArray[np.int32]
     inside: NDArray[np.int32]
-    """More similar child, or -1 for a terminal cell."""
     outside: NDArray[np.int32]
-    """Less similar child, or -1 for a terminal cell."""
     n_same: NDArray[np.int64]
     n_different: NDArray[np.int64]
     gain: NDArray[np.float64]
-    """Twice the area that the split of the cell adds under the ROC curve; 0 for a terminal cell."""
     entry: NDArray[np.int32]
-    """First node of the axis region that splits the cell, or -1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +317,7 @@ class RankTree:
         Returns
         -------
         Region
+            The region of the more similar child.
         """
         if cell in self.regions:
             return self.regions[cell]

@@ -52,6 +52,7 @@ class Region(Protocol):
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
 
     def feature_shares(self, pair_map: CoordinateSet) -> NDArray[np.float64]:
@@ -108,6 +109,7 @@ class AxisRegion:
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
         nodes = Nodes(
             pair_map.kind_codes[self.coordinate], pair_map.columns[self.coordinate], self.threshold, self.if_le, self.if_gt
@@ -185,6 +187,7 @@ class AxisRegion:
         Returns
         -------
         AxisRegion
+            A region of these tests.
         """
         chosen = {name: column[start:stop] for name, column in vars(self).items() if column is not None}
         return replace(self, **chosen)
@@ -223,6 +226,7 @@ class LinearRegion:
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
         values = np.empty(pairs.n_pairs)
         linear_values(*pair_map.complete(pairs), pair_map.kind_codes, pair_map.columns, self.weights, self.intercept, values)
@@ -291,6 +295,7 @@ class ObliqueRegion:
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
         pairs = pair_map.complete(pairs)
         A, first = _with_products(pairs.A, pairs.first, self.directions)
@@ -401,6 +406,7 @@ class QuadraticRegion:
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
         return self.scores(pairs) >= self.threshold
 
@@ -415,6 +421,7 @@ class QuadraticRegion:
         Returns
         -------
         QuadraticRegion
+            The region.
         """
         return replace(self, threshold=threshold)
 
@@ -429,6 +436,7 @@ class QuadraticRegion:
         Returns
         -------
         ndarray of shape (n_pairs,)
+            Scores; a pair lies in the region if its score is at least the threshold.
         """
         products_a, own_a, first = self._project(pairs.A, pairs.first)
         products_b, own_b, second = self._project(pairs.B, pairs.second)
@@ -529,6 +537,7 @@ class OpaqueRegion:
         Returns
         -------
         ndarray of bool of shape (n_pairs,)
+            True for the pairs inside.
         """
         inside = np.empty(pairs.n_pairs, dtype=np.bool_)
         for start in range(0, pairs.n_pairs, CHUNK):
@@ -551,6 +560,7 @@ class OpaqueRegion:
         Returns
         -------
         ndarray of shape (n_pairs, n_coordinates)
+            One row per pair.
         """
         return pair_map.values(pairs)[:, self.coordinates]
 
