@@ -110,6 +110,9 @@ def read_source(app: object, docname: str, source: list[str]) -> None:
     if file.is_file():
         source[0] = file.read_text(encoding="utf-8").replace("](docs/", "](").replace("](LICENSE)", "](../LICENSE)")
         to_root = ""
+    if docname == "index":  # one example for both front pages
+        section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Ten lines\n")[1].split("\n## ")[0]
+        source[0] = source[0].replace("<!-- Ten lines of the README -->", section)
     for page, name in ROOT_PAGES.items():
         source[0] = source[0].replace(f"]({to_root}{name}", f"]({to_docs}{page}.md")
     source[0] = source[0].replace("\n\n```\n", "\n```\n")  # a doctest ends with an empty line, which is not shown

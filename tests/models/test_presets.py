@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from simtree import AutoSimilarity, WithinClassWhitening, load
+from simtree import AutoSimilarity, MarginalQuantiles, SimilarityForest, SimilarityTree, WithinClassWhitening, load  # noqa: F401
 from simtree.models import _presets as presets
+from simtree.models._open_set import MAX_CLOSED_SET_LABELS
 from simtree.pairs._sampling import PairSampler
 
 
@@ -38,6 +42,20 @@ def test_a_forest_goes_by_what_there_is_to_learn_from():
     assert not presets.forest_preset(many, representation=WithinClassWhitening()).oob_score
     assert [presets.forest_preset(pairs).min_pairs_split for pairs in (few, many)] == [2, 100]
     assert presets.forest_preset(many, min_pairs_split=7).min_pairs_split == 7
+
+
+def test_the_guide_shows_what_the_command_learns():
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^>>> forest = SimilarityForest\($.*?^\.\.\. \)$", guide, re.DOTALL | re.MULTILINE)
+    shown = re.sub(r"^(>>>|\.\.\.) ?", "", shown, flags=re.MULTILINE).removeprefix("forest = ")
+    assert str(eval(shown)) == str(presets.forest_preset(PairSampler(labels(60))))
+    assert f"more than {'ten' if MAX_CLOSED_SET_LABELS == 10 else MAX_CLOSED_SET_LABELS}\nidentities" in guide
+    assert f"fewer than {presets.MANY_PAIRS:,} pairs" in guide
+    assert f"fewer than {presets.MIN_BAG_SAMPLES} samples" in guide
+    readable = f'SimilarityTree(splitter="{presets.READABLE_SPLITTER}", max_depth={presets.READABLE_DEPTH})'
+    assert f"`{readable}`, or `simtree fit --model tree`" in guide
+    few = presets.tree_preset(PairSampler(labels(7)))
+    assert str(eval(readable)) == str(few)
 
 
 @pytest.mark.slow
