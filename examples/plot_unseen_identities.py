@@ -42,8 +42,8 @@ results = {name: evaluate(model.fit(X[train], y[train]), X[test], y[test]) for n
 # independent.
 for name, result in results.items():
     point = next(point for point in result.operating_points if point.target == 1e-2)
-    tpr = 1 - np.array([point.fnmr.value, point.fnmr.high, point.fnmr.low])
-    print(f"{name:20} TPR at FPR 0.01: {tpr[0]:.3f} [{tpr[1]:.3f}, {tpr[2]:.3f}], AUC {result.auc.value:.3f}")
+    tpr = f"{point.tpr.value:.3f} [{point.tpr.low:.3f}, {point.tpr.high:.3f}]"
+    print(f"{name:20} TPR at FPR 0.01: {tpr}, AUC {result.auc.value:.3f}")
 
 # %%
 # The logarithmic axis shows the low false positive rates, which decide whether a system is usable. The bands are

@@ -24,7 +24,7 @@ def problem(seed, digits=1):
 
 
 def counted_with(y, table, source=None, **options):
-    options = {"fmr": FMR, "at": np.empty(0), **options}
+    options = {"fpr": FMR, "at": np.empty(0), **options}
     return count_comparisons(lambda i, j: table[i, j], source or PairSampler(y), PairSampler(y).labels, **options)
 
 
@@ -102,7 +102,7 @@ def test_an_equal_error_rate_between_two_same_scores(monkeypatch, seed):
     scores[same] += 1.0
     numbers = np.arange(60, dtype=np.int32)
     source = IndexPairs(2 * numbers, 2 * numbers + np.int32(1), same)
-    found = count_comparisons(lambda i, j: scores[i // 2], source, np.arange(120), fmr=FMR, at=np.empty(0))
+    found = count_comparisons(lambda i, j: scores[i // 2], source, np.arange(120), fpr=FMR, at=np.empty(0))
     exact = roc_curve(scores, same)
     assert eer(found.roc)[:3] == pytest.approx(eer(exact)[:3])
     assert np.mean(scores[~same] >= eer(found.roc).threshold) == np.mean(scores[~same] >= eer(exact).threshold)

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import simtree.evaluation._counting as comparisons
 from simtree import SimilarityTree, evaluate, evaluate_scores
-from simtree.metrics import cmc, eer, fnir_at_fpir, fnmr_at_fmr, roc_curve, searches
+from simtree.metrics import cmc, eer, fnir_at_fpir, fnmr_at_fmr, roc_curve, searches, tpr_at_fpr
 from simtree.pairs._sampling import PairSampler
 
 
@@ -191,12 +191,12 @@ def test_any_object_that_scores_pairs(held_out):
     [
         ({"unit": "people"}, ValueError, "unit='people' is unknown"),
         ({"confidence": 1.0}, ValueError, "confidence=1.0 is out of range"),
-        ({"fmr": [0.0]}, ValueError, "fmr=0.0 is out of range"),
+        ({"fpr": [0.0]}, ValueError, "fpr=0.0 is out of range"),
         ({"max_rank": 0}, ValueError, "max_rank=0 is out of range"),
         ({"n_pairs": 1}, ValueError, "n_pairs=1 is out of range"),
         ({"threshold": "high"}, TypeError, "threshold='high' is not a number"),
         ({"by": ["a"]}, ValueError, "by has shape"),
-        ({"fmr": 0.01}, TypeError, "fmr=0.01 is not a list of rates"),
+        ({"fpr": 0.01}, TypeError, "fpr=0.01 is not a list of rates"),
     ],
 )
 def test_bad_options(tree, held_out, options, error, message):
@@ -245,3 +245,29 @@ def test_points_that_never_pair_are_not_compared(tree, held_out):
     assert evaluate(Known(), X, y, never_pair=sitting).auc == result.auc
     with pytest.raises(ValueError, match="never_pair is for labelled samples; leave unwanted pairs out"):
         evaluate(tree, X, pairs.same, pairs=np.column_stack([pairs.first, pairs.second]), never_pair=sitting)
+
+
+def test_every_rate_has_its_plain_name_beside_that_of_iso():
+    rng = np.random.default_rng(0)
+    same = np.arange(600) % 3 == 0
+    by = np.repeat(np.where(np.arange(600) < 400, "a", "b")[:, None], 2, axis=1)
+    found = evaluate_scores(rng.normal(same * 1.0, 1.0), same, by=by, fpr=[0.1, 0.05])
+    assert [point.target for point in found.operating_points] == [0.1, 0.05]
+    roc = found.roc
+    for point in found.operating_points:
+        assert point.fpr == point.fmr <= point.target
+        assert point.tpr.value == pytest.approx(tpr_at_fpr(roc, point.target))
+        assert point.tpr.low <= point.tpr.value <= point.tpr.high
+        assert (1.0 - point.tpr.low, 1.0 - point.tpr.high) == pytest.approx((point.fnmr.high, point.fnmr.low))
+    for group in found.by:
+        assert group.fpr == group.fmr
+        assert group.tpr.value == pytest.approx(1.0 - group.fnmr.value)
+    assert found.tpr_at_zero_fpr == pytest.approx(tpr_at_fpr(roc, 0.0))
+    only_same = np.array([["c", "c"]] * 4)
+    unlike = evaluate_scores(
+        [3.0, 2.0, 1.0, 0.0], [True, False, True, False], by=np.where([[1], [0], [1], [0]], only_same, "d")
+    )
+    assert [(group.subgroup, group.fpr is None, group.tpr is None) for group in unlike.by] == [
+        ("c", True, False),
+        ("d", False, True),
+    ]

@@ -35,7 +35,6 @@ from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
     RANKS,
     ThresholdRates,
-    complement,
     in_plain_words,
     legend,
     rates_at_threshold,
@@ -291,9 +290,9 @@ def _tables(
         f"Operating points; intervals are for new {found.unit}", "FPR at most", ">FPR here", ">TPR", interval, ">threshold"
     )
     for point in found.operating_points:
-        tpr = complement(point.fnmr)
+        tpr = point.tpr
         points.add_row(
-            f"{point.target:g}", f"{point.fmr:.3g}", f"{tpr.value:.4f}", _ends(tpr.low, tpr.high), f"{point.threshold:.5g}"
+            f"{point.target:g}", f"{point.fpr:.3g}", f"{tpr.value:.4f}", _ends(tpr.low, tpr.high), f"{point.threshold:.5g}"
         )
     shown = [metrics, points]
     if rates is not None:
@@ -305,9 +304,8 @@ def _tables(
     if found.by:
         within = table(f"By {by}, at threshold {found.by_threshold:.5g}", str(by), ">FPR", interval, ">TPR", interval)
         for group in found.by:
-            tpr_of_group = complement(group.fnmr) if group.fnmr else None
             cells = [
-                (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fmr, tpr_of_group)
+                (f"{rate.value:.3g}", _ends(rate.low, rate.high)) if rate else ("-", "") for rate in (group.fpr, group.tpr)
             ]
             within.add_row(str(group.subgroup), *cells[0], *cells[1])
         shown.append(within)

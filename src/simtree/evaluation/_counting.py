@@ -93,7 +93,7 @@ def count_comparisons(
     source: PairSource,
     units: Codes,
     *,
-    fmr: FloatArray,
+    fpr: FloatArray,
     at: FloatArray,
     subgroups: Codes | None = None,
     identities: Codes | None = None,
@@ -111,7 +111,7 @@ def count_comparisons(
         The pairs.
     units : array of shape (n_samples,)
         Independent unit of each sample, numbered from 0: its identity, or the sample itself.
-    fmr : array
+    fpr : array
         False positive rates at whose thresholds intervals are computed.
     at : array
         Further thresholds at which intervals are computed.
@@ -140,7 +140,7 @@ def count_comparisons(
     n_units = int(units.max()) + 1
     rough = roc_curve(np.concatenate([same_scores, pilot]), np.arange(len(same_scores) + len(pilot)) < len(same_scores))
     # Intervals are computed along the entire curve, at the given thresholds, and where these scores have the given rates.
-    at_rates = [threshold_at_fmr(rough, float(rate)) for rate in fmr]
+    at_rates = [threshold_at_fmr(rough, float(rate)) for rate in fpr]
     thresholds = curve_thresholds(same_scores, pilot, np.concatenate([at, at_rates]))
     edges = np.union1d(_edges(same_scores), _nearest(np.unique(pilot), eer(rough).threshold))
     # Rounding among the smallest numbers there are could make edges decrease.

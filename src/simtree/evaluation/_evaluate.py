@@ -67,7 +67,7 @@ def evaluate(
     sessions: ArrayLike | None = None,
     n_pairs: int | None = MAX_COMPARISONS,
     threshold: float | None = None,
-    fmr: Sequence[float] = DEFAULT_FPRS,
+    fpr: Sequence[float] = DEFAULT_FPRS,
     max_rank: int = 20,
     confidence: float = 0.95,
     simultaneous: bool = False,
@@ -116,7 +116,7 @@ def evaluate(
     threshold : float, optional
         Threshold for the rates of subgroups; by default that of an FPR of 1e-3, or of the lowest FPR in the table if that is
         higher.
-    fmr : sequence of float, default=(1e-1, ..., 1e-6)
+    fpr : sequence of float, default=(1e-1, ..., 1e-6)
         False positive rates of the operating points; those for which there are too few different pairs are left out.
     max_rank : int, default=20
         Length of the CMC curve.
@@ -144,7 +144,7 @@ def evaluate(
     0.959 [0.839, 0.983]
     """
     check_choice("unit", unit, ("identities", "samples"))
-    options = _Options(unit, weighting, threshold, fmr, max_rank, confidence, random_state, simultaneous)
+    options = _Options(unit, weighting, threshold, fpr, max_rank, confidence, random_state, simultaneous)
     check_protocol(enrol, fusion=fusion, n_best=n_best, time=time)
     if enrol is not None:
         check_no_pairs(X, pairs, identities)
@@ -175,7 +175,7 @@ def evaluate_scores(
     weighting: str = "samples",
     sessions: ArrayLike | None = None,
     threshold: float | None = None,
-    fmr: Sequence[float] = DEFAULT_FPRS,
+    fpr: Sequence[float] = DEFAULT_FPRS,
     confidence: float = 0.95,
 ) -> Evaluation:
     """Evaluate scores of pairs from any source.
@@ -195,7 +195,7 @@ def evaluate_scores(
         As in `evaluate`; "identities" needs `identities`.
     sessions : array-like of shape (n_pairs, 2), optional
         Sessions of the two samples of each pair.
-    threshold, fmr, confidence : optional
+    threshold, fpr, confidence : optional
         As in `evaluate`.
 
     Returns
@@ -211,7 +211,7 @@ def evaluate_scores(
     (1.0, 0.0)
     """
     options = _Options(
-        "pairs" if identities is None else "identities", weighting, threshold, fmr, 1, confidence, random_state=0
+        "pairs" if identities is None else "identities", weighting, threshold, fpr, 1, confidence, random_state=0
     )
     if identities is None:
         _check_identities(options)
@@ -229,7 +229,7 @@ class _Options:
     unit: str
     weighting: str
     threshold: float | None
-    fmr: Sequence[float]
+    fpr: Sequence[float]
     max_rank: int
     confidence: float
     random_state: int
@@ -239,10 +239,10 @@ class _Options:
         check_choice("weighting", self.weighting, ("samples", "identities"))
         check_integer("max_rank", self.max_rank, 1)
         check_real("confidence", self.confidence, 0.0, 1.0, open_low=True, open_high=True)
-        if np.ndim(self.fmr) != 1:
-            raise TypeError(f"fmr={self.fmr!r} is not a list of rates; give one, such as [0.01, 0.001].")
-        for rate in self.fmr:
-            check_real("fmr", rate, 0.0, 1.0, open_low=True, open_high=True)
+        if np.ndim(self.fpr) != 1:
+            raise TypeError(f"fpr={self.fpr!r} is not a list of rates; give one, such as [0.01, 0.001].")
+        for rate in self.fpr:
+            check_real("fpr", rate, 0.0, 1.0, open_low=True, open_high=True)
         if self.threshold is not None:
             check_real("threshold", self.threshold, -np.inf, np.inf)
 
@@ -353,7 +353,7 @@ def _evaluate(
         score,
         source,
         units,
-        fmr=np.asarray(options.fmr, dtype=np.float64),
+        fpr=np.asarray(options.fpr, dtype=np.float64),
         at=np.array([] if options.threshold is None else [options.threshold]),
         subgroups=subgroup_codes,
         identities=weighted,
@@ -363,7 +363,7 @@ def _evaluate(
     )
     roc, tallies = counted.roc, counted.tallies
     n_different = tallies.different.n_pairs
-    targets = [float(rate) for rate in options.fmr if n_different >= n_for_rate(float(rate))]
+    targets = [float(rate) for rate in options.fpr if n_different >= n_for_rate(float(rate))]
     equal = eer(roc)
     tprs = [tpr_at_fpr(roc, target) for target in targets]
     ends = tallies.tpr_intervals(tprs, targets, options.confidence)

@@ -14,7 +14,7 @@ import numpy as np
 from simtree._utils.validation import count
 
 if TYPE_CHECKING:
-    from simtree.evaluation._results import Estimate, Evaluation
+    from simtree.evaluation._results import Evaluation
 
 RANKS = (1, 5, 10, 20)
 # The smallest number of pairs that a sentence speaks of, and the largest.
@@ -46,11 +46,6 @@ def rates_at_threshold(result: Evaluation) -> ThresholdRates | None:
     place = int(np.flatnonzero(band.thresholds == result.threshold)[0])
     ends = [(float(low), float(high)) for low, high in (band.fpr_interval[place], band.tpr_interval[place])]
     return ThresholdRates(result.threshold, float(band.fpr[place]), ends[0], float(band.tpr[place]), ends[1])
-
-
-def complement(rate: Estimate) -> Estimate:
-    """Return 1 - rate with its interval: the TPR of an FNMR."""
-    return type(rate)(1.0 - rate.value, 1.0 - rate.high, 1.0 - rate.low)
 
 
 def warning_lines(result: Evaluation) -> list[str]:
@@ -134,16 +129,16 @@ def report_lines(result: Evaluation) -> list[str]:
         f"AUC            {result.auc}",
         f"AUC to FPR 1 % {result.partial_auc:.4g} (chance 0.5)",
         f"EER            {result.eer_interval}, error rates {result.eer.low:.3g} and {result.eer.high:.3g}",
-        f"TPR at FPR 0   {1.0 - result.zero_fmr:.3g} among {result.n_different:,} different pairs",
+        f"TPR at FPR 0   {result.tpr_at_zero_fpr:.3g} among {result.n_different:,} different pairs",
         f"d'             {result.d_prime:.3g}",
         f"Cllr           {result.cllr:.3g}, at best {result.min_cllr:.3g}",
         "",
         "FPR at most  FPR here    TPR       interval              threshold",
     ]
     for point in result.operating_points:
-        tpr = complement(point.fnmr)
+        tpr = point.tpr
         interval = f"[{tpr.low:.4f}, {tpr.high:.4f}]"
-        lines.append(f"{point.target:<13g}{point.fmr:<12.3g}{tpr.value:<10.4f}{interval:<22}{point.threshold:.6g}")
+        lines.append(f"{point.target:<13g}{point.fpr:<12.3g}{tpr.value:<10.4f}{interval:<22}{point.threshold:.6g}")
     if result.cmc is not None:
         ranks = [f"rank {k}: {result.cmc[k - 1]:.4f}" for k in RANKS if k <= len(result.cmc)]
         among = "sample among all others" if result.n_enrolled is None else f"probe among {result.n_enrolled:,} identities"
@@ -156,8 +151,8 @@ def report_lines(result: Evaluation) -> list[str]:
     if result.by:
         lines += ["", f"within subgroups, all at threshold {result.by_threshold:.6g}:"]
         lines += [
-            f"{group.subgroup!s:<16} FPR {group.fmr or '-'} of {group.n_different:,}, "
-            f"TPR {complement(group.fnmr) if group.fnmr else '-'} of {group.n_same:,}"
+            f"{group.subgroup!s:<16} FPR {group.fpr or '-'} of {group.n_different:,}, "
+            f"TPR {group.tpr or '-'} of {group.n_same:,}"
             for group in result.by
         ]
     if result.warnings:

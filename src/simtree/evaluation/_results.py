@@ -50,7 +50,8 @@ class Estimate(NamedTuple):
 class OperatingPoint:
     """Operating point with the highest true positive rate (TPR) whose false positive rate (FPR) is at most a target.
 
-    The attributes have their ISO names: the false match rate (FMR) is the FPR, and the false non-match rate (FNMR) is 1 - TPR.
+    Its rates are ``fpr`` and ``tpr``, and by their ISO names the false match rate (FMR), which is the FPR, and the false
+    non-match rate (FNMR), which is 1 - TPR.
 
     Parameters
     ----------
@@ -62,12 +63,29 @@ class OperatingPoint:
         FPR at this threshold.
     fnmr : Estimate
         1 - TPR; the interval is that at the target FPR for new identities.
+
+    Examples
+    --------
+    >>> from simtree.evaluation import Estimate, OperatingPoint
+    >>> point = OperatingPoint(0.01, 2.5, 0.008, Estimate(0.25, 0.125, 0.5))
+    >>> point.fpr, str(point.tpr)
+    (0.008, '0.75 [0.5, 0.875]')
     """
 
     target: float
     threshold: float
     fmr: float
     fnmr: Estimate
+
+    @property
+    def fpr(self) -> float:
+        """False positive rate (FPR) at this threshold."""
+        return self.fmr
+
+    @property
+    def tpr(self) -> Estimate:
+        """True positive rate (TPR) at this threshold; the interval is that at the target FPR for new identities."""
+        return _complement(self.fnmr)
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,16 @@ class SubgroupRates:
     n_different: int
     fmr: Estimate | None
     fnmr: Estimate | None
+
+    @property
+    def fpr(self) -> Estimate | None:
+        """False positive rate (FPR) within the subgroup; None without different pairs."""
+        return self.fmr
+
+    @property
+    def tpr(self) -> Estimate | None:
+        """True positive rate (TPR) within the subgroup; None without same pairs."""
+        return None if self.fnmr is None else _complement(self.fnmr)
 
 
 @dataclass(frozen=True)
@@ -262,10 +290,20 @@ class Evaluation:
         return (self.n_identities or 0) if self.n_enrolled is None else self.n_enrolled
 
     @property
+    def tpr_at_zero_fpr(self) -> float:
+        """True positive rate (TPR) at the lowest threshold that accepts no different pair: 1 - ZeroFMR."""
+        return 1.0 - self.zero_fmr
+
+    @property
     def named(self) -> dict[str, float]:
         """FMR100, FMR1000 and FMR10000: 1 - TPR at an FPR of at most 1/100, 1/1000 and 1/10,000, if there are enough pairs."""
         reached = {point.target: point.fnmr.value for point in self.operating_points}
         return {name: reached[rate] for name, rate in NAMED.items() if rate in reached}
+
+
+def _complement(rate: Estimate) -> Estimate:
+    """Return 1 - rate with its interval: the TPR of an FNMR."""
+    return Estimate(1.0 - rate.value, 1.0 - rate.high, 1.0 - rate.low)
 
 
 def _to_plain(value: Any) -> Any:

@@ -242,7 +242,7 @@ def choose_threshold(
     """
     if goal.guarantee is not None:
         return _guaranteed(score, source, units, goal, sessions)
-    counted = count_comparisons(score, source, units, fmr=np.empty(0), at=np.empty(0))
+    counted = count_comparisons(score, source, units, fpr=np.empty(0), at=np.empty(0))
     n_same, n_different = counted.tallies.same.n_pairs, counted.tallies.different.n_pairs
     knot = best_knot(counted.roc, goal, n_same, n_different)
     # The knot that accepts no pair needs a finite threshold, too.

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from simtree._utils.validation import count
-from simtree.evaluation._report import RANKS, ThresholdRates, complement, legend
+from simtree.evaluation._report import RANKS, ThresholdRates, legend
 from simtree.evaluation._results import Estimate, Evaluation
 from simtree.evaluation._thresholds import ThresholdReport
 from simtree.report._pairs import HardPair
@@ -177,9 +177,9 @@ def threshold(result: Evaluation, n_grid: int, used: int | None, used_name: str,
     points = [
         (
             percent(point.target),
-            percent(point.fmr),
-            percent((tpr := complement(point.fnmr)).value),
-            interval(tpr.low, tpr.high),
+            percent(point.fpr),
+            percent(point.tpr.value),
+            interval(point.tpr.low, point.tpr.high),
             f"{point.threshold:.5g}",
         )
         for point in result.operating_points
@@ -249,8 +249,9 @@ def subgroups(result: Evaluation, by: str) -> str:
     """Return the rates within subgroups."""
     rows = []
     for group in result.by:
-        tpr = complement(group.fnmr) if group.fnmr else None
-        cells = [(percent(rate.value), interval(rate.low, rate.high)) if rate else ("no pair", "") for rate in (group.fmr, tpr)]
+        cells = [
+            (percent(rate.value), interval(rate.low, rate.high)) if rate else ("no pair", "") for rate in (group.fpr, group.tpr)
+        ]
         rows.append((str(group.subgroup), *cells[0], f"{group.n_different:,}", *cells[1], f"{group.n_same:,}"))
     columns = [by, "FPR", "interval", "different pairs", "TPR", "interval", "same pairs"]
     return section(
