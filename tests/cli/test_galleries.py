@@ -198,7 +198,10 @@ def test_unknown_people_have_no_candidates(folder, gallery):
     done = run("identify", gallery, folder / "new.csv", "--max-fpir", 0.05, code=1)
     assert "max_fpir needs a calibrated gallery" in done.stderr
     done = run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL, "--max-fpir", 0.01, code=1)
-    assert "takes 299 people who are not enrolled, and there are 60; calibrate with more people, or allow 0.049" in done.stderr
+    assert (
+        "takes 299 identities that are not enrolled, and there are 60; calibrate with more identities, or allow 0.049"
+        in done.stderr
+    )
     result = json.loads(run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL, "--json").stdout)
     assert (result["max_fpir"], result["n_strangers"]) == (0.05, 60)
     done = run("identify", gallery, folder / "strangers.csv", "--max-fpir", 0.05)

@@ -104,7 +104,7 @@ def test_arrays_that_are_no_table(tmp_path, arrays, said):
             b"# made by hand\nwho,a\nann,1\nbob,2\n",
             "people.csv begins with a comment, '# made by hand'; delete lines that begin with '#'",
         ),
-        ("people.csv", b"who,a\nann,1\n# one, two, three\nbob,2\n", "people.csv: line 3 begins with '#' and is no row"),
+        ("people.csv", b"who,a\nann,1\n# one, two, three\nbob,2\n", "people.csv: line 3 is a comment"),
         ("people.parquet", b"PAR1 no", "people.parquet cannot be read"),
         ("people.feather", b"no", "people.feather cannot be read"),
         ("people.npz", b"no", "people.npz cannot be read"),
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_table_of_samples_is_named(tmp_path, name, content, sa
 @pytest.mark.parametrize("text", ["who,a\nann,1\n# so far{}\nbob,2\n", "a,who\n1,ann\n# so far{}\n2,bob\n"])
 def test_a_comment_among_the_rows_is_named_by_its_line(tmp_path, text, end):
     (tmp_path / "people.csv").write_text(text.format(end))
-    with pytest.raises(ValueError, match=r"people.csv: line 3 begins with '#' and is no row of the table; delete the comment"):
+    with pytest.raises(ValueError, match=r"people.csv: line 3 is a comment, for it begins with '#'; delete the comment"):
         read_samples(tmp_path / "people.csv")
 
 
@@ -145,7 +145,7 @@ def test_no_verb_takes_a_comment_for_a_sample(tmp_path, verb):
     }[verb]
     done = CliRunner().invoke(app, [verb, *map(str, given)], env={"COLUMNS": "200"})
     assert done.exit_code == 1
-    assert "people.csv: line 6 begins with '#'" in done.stderr
+    assert "people.csv: line 6 is a comment" in done.stderr
 
 
 @pytest.mark.parametrize("key", [None, "who"])
@@ -153,7 +153,7 @@ def test_a_comment_among_pairs_is_named_by_its_line(tmp_path, key):
     (tmp_path / "pairs.csv").write_text("a,b\n0,1\n# checked by hand,\n2,3\n")
     samples = Table(tmp_path / "people.csv", FRAME)
     for pairs in stream_table(tmp_path / "pairs.csv"):
-        with pytest.raises(ValueError, match=r"pairs.csv: line 3 begins with '#'"):
+        with pytest.raises(ValueError, match=r"pairs.csv: line 3 is a comment"):
             pairs.rows_of("a", "--pairs", samples) if key is None else pairs.places_of(
                 "a", "--pairs", {"0": 0, "2": 2}, "people.csv"
             )
@@ -170,7 +170,7 @@ def test_a_label_may_begin_with_a_hash(tmp_path):
         ("people.csv", "who,a,b\nann,1,2\nann,1\nbob,2,\n", "people.csv: line 3 has 2 cells, but the table has 3 columns"),
         ("people.csv", 'who,a,b\n"a\nnn",1,2\nbob,2,\n\n"b,b",2\n', "people.csv: line 6 has 2 cells, but the table has 3"),
         ("people.tsv", "who\ta\nann\t1\nbob\n", "people.tsv: line 3 has 1 cell, but the table has 2 columns; correct the line"),
-        ("people.csv", "who,a,b\nann,1,2\n# so far, so good\nbob,2,\n", "people.csv: line 3 begins with '#'"),
+        ("people.csv", "who,a,b\nann,1,2\n# so far, so good\nbob,2,\n", "people.csv: line 3 is a comment"),
     ],
 )
 def test_a_row_with_too_few_cells_is_not_one_with_holes(tmp_path, name, text, said):

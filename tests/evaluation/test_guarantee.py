@@ -282,12 +282,12 @@ def test_the_promise_names_its_assumption_and_the_bound_without_it():
     assert report.assume == "regular"
     assert report.free_bound == pytest.approx(float(chernoff_bound(report.fpr, 75)))
     assert (
-        "FPR <= 0.01 per pair of identities with 95 % confidence if people differ regularly; without that assumption <= 0.0"
+        "FPR <= 0.01 per pair of identities with 95 % confidence if identities differ regularly; without that assumption <= 0.0"
         in str(report)
     )
     free = report_of(700, assume="none", n_samples=2)
     assert free.free_bound <= 0.01
-    assert "without an assumption about how people differ" in free.promise
+    assert "without an assumption about how identities differ" in free.promise
 
 
 def test_a_wolf_is_refused():

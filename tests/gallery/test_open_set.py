@@ -110,7 +110,7 @@ def test_the_promise_holds_when_samples_are_replaced(tmp_path):
 @pytest.mark.parametrize("fusion", ["max", "mean"])
 def test_an_open_search_returns_the_candidates_above_the_threshold(fusion, path):
     with enrolled(path, fusion=fusion) as gallery:
-        with pytest.raises(ValueError, match="max_fpir needs a calibrated gallery; calibrate it with people who are not"):
+        with pytest.raises(ValueError, match="max_fpir needs a calibrated gallery; calibrate it with identities that are not"):
             gallery.identify(others(1)[0], max_fpir=0.05)
         promise = gallery.calibrate(*others(60), max_fpir=0.05)
         assert promise == "FPIR <= 0.05 with 95 % confidence for strangers like the 60 searched"
@@ -160,7 +160,7 @@ def test_a_grown_gallery_takes_more_people_until_it_is_calibrated_again(path):
         assert "assuming that what was enrolled since is like what was before (x 1.5)" in after.promise
         gallery.enroll([f"newer {k}" for k in range(40)], people(33, n=40, n_samples=1)[0])
         with pytest.raises(
-            ValueError, match=r"max_fpir=0.05 at confidence=0.95 takes 149 people .* grew 2.5-fold .* there are 100"
+            ValueError, match=r"max_fpir=0.05 at confidence=0.95 takes 149 identities .* grew 2.5-fold .* there are 100"
         ):
             reader.identify(others(1)[0], max_fpir=0.05)
         gallery.calibrate(*others(100), max_fpir=0.05)
@@ -226,10 +226,12 @@ def test_a_calibration_that_does_not_say_when_is_taken_for_the_oldest(path):
 
 def test_calibration_is_refused_where_it_would_promise_nothing(path, place):
     with enrolled(path) as gallery:
-        with pytest.raises(ValueError, match=r"takes 59 people who are not enrolled, and there are 40; .* or allow 0.073"):
+        with pytest.raises(ValueError, match=r"takes 59 identities that are not enrolled, and there are 40; .* or allow 0.073"):
             gallery.calibrate(*others(40))
         gallery.calibrate(*others(40), max_fpir=0.073)
-        with pytest.raises(ValueError, match=r"y has 40 identities that the gallery holds, such as '0'; calibrate with people"):
+        with pytest.raises(
+            ValueError, match=r"y has 40 identities that the gallery holds, such as '0'; calibrate with identities"
+        ):
             gallery.calibrate(*people(30, n=60, n_samples=2))
         with pytest.raises(ValueError, match="y has 3 entries for 4 samples of X"):
             gallery.calibrate(others(2)[0][:4], [1001, 1002, 1003])
@@ -262,7 +264,7 @@ def test_duplicates_are_judged_by_the_calibrated_threshold(path):
         with pytest.raises(ValueError, match="row 0 of 'other', which matches '0'"):
             gallery.enroll(["other"], X[:1], on_duplicate="raise")
         gallery.enroll([f"new {k}" for k in range(200)], people(32, n=200, n_samples=1)[0])
-        with pytest.raises(ValueError, match="calibrate with more people"):
+        with pytest.raises(ValueError, match="calibrate with more identities"):
             gallery.identify(X[:1], max_fpir=0.05)
         with pytest.raises(ValueError, match="row 0 of 'other', which matches '0'"):  # enrolling goes on, by the highest bar
             gallery.enroll(["other"], X[:1], on_duplicate="raise")

@@ -114,7 +114,7 @@ def test_filters_and_rates(api, prepared):
     assert answer["results"][0]["decision"] == "unknown"
     refused = post(api, "/v1/identify", {"samples": prepared.queries[:1].tolist(), "max_fpir": 0.001})
     assert refused.status_code == 422
-    assert "people who are not enrolled" in refused.json()["detail"]
+    assert "identities that are not enrolled" in refused.json()["detail"]
     refused = post(api, "/v1/identify", {"samples": prepared.queries[:1].tolist(), "where": {"color": "red"}})
     assert (refused.status_code, "metadata" in refused.json()["detail"]) == (422, True)
 

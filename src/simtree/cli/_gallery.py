@@ -68,8 +68,8 @@ def _rows(described: dict[str, Any]) -> Any:
         rows.add_row("strangers", "not calibrated; see `simtree gallery calibrate`")
     else:
         grown = f"; it has grown {calibration['growth']:.3g}-fold since" if calibration["growth"] > 1.0 else ""
-        people = count(calibration["n_strangers"], "person", "people")
-        rows.add_row("strangers", f"calibrated for FPIR <= {calibration['max_fpir']:g} with {people}{grown}")
+        identities = count(calibration["n_strangers"], "identity", "identities")
+        rows.add_row("strangers", f"calibrated for FPIR <= {calibration['max_fpir']:g} with {identities}{grown}")
     left = described["n_samples_not_erased"]
     rows.add_row("not yet erased", f"{count(left, 'sample')}; run `simtree gallery compact`" if left else "nothing")
     rows.add_row("searches are audited", "yes" if described["audit_searches"] else "no")

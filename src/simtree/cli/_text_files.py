@@ -203,7 +203,7 @@ def _without_comments(line: int) -> str:
 def comment_advice(name: str, line: int | None) -> str:
     """Return what to say of a row that is a comment."""
     where = "a line" if line is None else f"line {line}"
-    return f"{name}: {where} begins with '#' and is no row of the table; delete the comment lines."
+    return f"{name}: {where} is a comment, for it begins with '#'; delete the comment lines."
 
 
 def _wrong_cells(name: str, line: int, n_cells: int, n_columns: int) -> str:

@@ -135,7 +135,7 @@ class Templates:
         )
         if not found.has_both_kinds:
             kind, remedy = (
-                ("same", "enrol somebody of whom there are probes") if found.n_same == 0 else ("different", "add people")
+                ("same", "enrol somebody of whom there are probes") if found.n_same == 0 else ("different", "add identities")
             )
             raise ValueError(f"enrol allows no {kind} comparison of a probe with an enrolled identity; {remedy}.")
         return found

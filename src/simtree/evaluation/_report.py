@@ -76,7 +76,7 @@ def legend(result: Evaluation) -> list[str]:
         lines.append("rank k: share of searches with the true identity among the k best")
     if result.fnir:
         lines.append(
-            "FNIR: share of searches that miss an enrolled identity; FPIR: share of searches for another that find anybody"
+            "FNIR: share of searches that miss an enrolled identity; FPIR: share of searches for others that return an identity"
         )
     return lines
 

@@ -161,8 +161,8 @@ class ThresholdReport:
         per = f"per pair of {self.weighting}{of}{new}{of_fused}"
         said = f"FPR <= {self.max_fpr:g} {per} with {100 * self.confidence:g} % confidence"
         if self.free_bound <= self.max_fpr:
-            return f"{said}, without an assumption about how people differ"
-        return f"{said} if people differ regularly; without that assumption <= {self.free_bound:.2g}"
+            return f"{said}, without an assumption about how identities differ"
+        return f"{said} if identities differ regularly; without that assumption <= {self.free_bound:.2g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name.
@@ -473,7 +473,7 @@ def _refusal(goal: Goal, criterion: Criterion, n_units: list[int]) -> str:
     if n_sessions and n_sessions[0] < MIN_PEOPLE and goal.assume == "regular":
         return (
             f"{said} for new sessions: identities share {count(n_sessions[0], 'session')}, but {MIN_PEOPLE:g} are needed; "
-            "give data of more sessions, or leave sessions out if new people come in these sessions."
+            "give data of more sessions, or leave sessions out if new identities come in these sessions."
         )
     people = count(n_identities, "identity", "identities")
     lower = "" if criterion.possible is None else f", or max_fpr={_rounded_up(criterion.possible):g}"

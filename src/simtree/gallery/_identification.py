@@ -130,7 +130,7 @@ def search_strangers(
 def require_calibration(state: State) -> Strangers:
     """Return what searches for strangers found; raise if there were none."""
     if state.strangers is None:
-        raise ValueError("max_fpir needs a calibrated gallery; calibrate it with people who are not enrolled.")
+        raise ValueError("max_fpir needs a calibrated gallery; calibrate it with identities that are not enrolled.")
     return state.strangers
 
 

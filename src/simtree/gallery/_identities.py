@@ -168,7 +168,7 @@ def check_strangers(connection: Connection, ids: Iterable[str]) -> None:
     if enrolled:
         raise ValueError(
             f"y has {count(len(enrolled), 'identity', 'identities')} that the gallery holds, such as {enrolled[0]!r}; "
-            "calibrate with people who are not enrolled."
+            "calibrate with identities that are not enrolled."
         )
 
 

@@ -103,9 +103,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         Results of all candidates, best first: ``name``; ``weight``, the share in what was chosen (zero if it is not a member);
         ``criterion`` and ``criterion_error``, the mean TPR around ``fpr_`` over folds and its standard error; ``tpr`` at
         ``fpr_``, ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table. The highest of these
-        figures is optimistic, because it is the highest; ``performance_`` is not.
+        values is optimistic, because it is the highest; ``performance_`` is not.
     performance_ : dict
-        Figures of what was chosen, each with a confidence interval for new identities (samples of a closed set, or groups):
+        Metrics of what was chosen, each with a confidence interval for new identities (samples of a closed set, or groups):
         ``tpr`` at ``fpr_`` and ``auc``. For each fold the choice is made anew without it. Empty if there is one fold only.
     best_name_ : str
         Name of what was chosen: a candidate, or ``"stack of ..."``.

@@ -192,7 +192,7 @@ class DecisionMixin:
         >>> X = rng.normal(size=(160, 5))[y] + 0.1 * rng.normal(size=(640, 5))
         >>> tree = SimilarityTree(max_depth=5, random_state=0).fit(X[:320], y[:320])
         >>> print(tree.calibrate_threshold(X[320:], y[320:], max_fpr=0.05).threshold_report_.promise)
-        FPR <= 0.05 per pair of identities with 95 % confidence if people differ regularly; without that assumption <= 0.075
+        FPR <= 0.05 per pair of identities with 95 % confidence if identities differ regularly; without that assumption <= 0.075
         """
         goal = Goal(strategy, max_fpr, confidence, min_rate, beta, assume, weighting, max_samples)
         prepared, source, units = self._compared(X, y, pairs, identities, never_pair)

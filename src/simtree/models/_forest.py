@@ -526,7 +526,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         if n_used < MIN_OOB_TREES:
             warnings.warn(
                 f"n_estimators={self.n_estimators} is too few for oob_score=True: pairs are out of bag for {n_used} of the "
-                "trees, so that out-of-bag figures are low and depend on the number of trees; "
+                "trees, so that out-of-bag metrics are low and depend on the number of trees; "
                 f"use at least {-(-self.n_estimators * MIN_OOB_TREES // n_used)} trees.",
                 UserWarning,
                 stacklevel=5,

@@ -136,7 +136,7 @@ class Served:
         """
         X = _matrix(self._model(), samples)
         rate = self._reader.max_fpir if max_fpir is None else max_fpir
-        promise = "no decision: the gallery is not calibrated for people who are not enrolled."
+        promise = "no decision: the gallery is not calibrated for identities that are not enrolled."
         if rate is not None:
             try:
                 found = self._reader.identify(X, k=k, where=where, max_fpir=rate, keep_below=True)
