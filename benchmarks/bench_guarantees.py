@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 TARGETS, N_PEOPLE, N_SAMPLES, CONFIDENCE = (1e-2, 1e-3), (40, 80, 150, 300, 1000), 3, 0.95
 ALLOWED = 1.0 - CONFIDENCE
 # Rare wolves are absent from smaller samples too often for any method.
-FEWEST = {"5 % wolves": 80, "2 % wolves": 200}
+MIN_PEOPLE = {"5 % wolves": 80, "2 % wolves": 200}
 LEFT_OUT = ("10 % goats",)  # same pairs only
 # Further populations are simulated with these numbers of people only, and fewer runs.
 N_PEOPLE_FURTHER, RUNS_FURTHER = (150, 300), 100
@@ -93,7 +93,9 @@ def summarise(runs: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 def simulate(path: Path, runs: int, jobs: int, n_people: list[int]) -> dict[str, Any]:
     """Simulate the cells that a file does not have yet, and store each in it when it is done."""
     stored = json.loads(path.read_text()) if path.exists() else {"cells": []}
-    wanted = [(name, n, runs) for n in n_people for name in POPULATIONS if name not in LEFT_OUT and n >= FEWEST.get(name, 0)]
+    wanted = [
+        (name, n, runs) for n in n_people for name in POPULATIONS if name not in LEFT_OUT and n >= MIN_PEOPLE.get(name, 0)
+    ]
     wanted += [(name, n, min(runs, RUNS_FURTHER)) for n in n_people if n in N_PEOPLE_FURTHER for name in FURTHER]
     for name, n, n_runs in wanted:
         if any((cell["population"], cell["n_people"], cell["runs"]) == (name, n, n_runs) for cell in stored["cells"]):

@@ -211,7 +211,7 @@ def test_unknown_people_have_no_candidates(folder, gallery):
     assert answer["promise"] == result["promise"]
     assert answer["candidates"]
     assert all(found["score"] >= answer["threshold"] for found in answer["candidates"])
-    assert "calibrated for FPIR <= 0.05 with 60 people" in run("gallery", "show", gallery).stdout
+    assert "calibrated for FPIR <= 0.05 with 60 identities" in run("gallery", "show", gallery).stdout
 
 
 def test_enrolment_is_all_or_nothing(folder, tmp_path, place):

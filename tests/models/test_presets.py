@@ -37,7 +37,7 @@ def test_a_forest_goes_by_what_there_is_to_learn_from():
     few, many = PairSampler(labels(7)), PairSampler(labels(60))
     assert (presets.forest_preset(few).bootstrap, presets.forest_preset(few).oob_score) == (False, False)
     assert (presets.forest_preset(many).bootstrap, presets.forest_preset(many).oob_score) == (True, True)
-    assert not presets.forest_preset(many, n_trees=presets.MIN_OOB_TREES - 1).oob_score
+    assert not presets.forest_preset(many, n_trees=presets.MIN_TREES_FOR_OOB_SCORE - 1).oob_score
     assert not presets.forest_preset(many, directions="discriminant").oob_score  # all labels are seen: no pair is out of bag
     assert not presets.forest_preset(many, representation=WithinClassWhitening()).oob_score
     assert [presets.forest_preset(pairs).min_pairs_split for pairs in (few, many)] == [2, 100]

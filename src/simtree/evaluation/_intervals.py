@@ -28,7 +28,7 @@ STRETCH = 1.75
 # The same for an error that is carried down from higher rates; these are at most LOOSER times as high.
 CARRIED_STRETCH, LOOSER = 1.0, 16.0
 # The upper end is that of a rate of at least this many of all pairs of units.
-FEWEST = 0.5
+MIN_PAIRS_AT_UPPER_END = 0.5
 # Pairs that share no unit are independent; this number of groups of pairs then replaces the units.
 N_GROUPS = 1024
 
@@ -174,7 +174,7 @@ def tally_interval(tally: PairTally, places: Any, confidence: float) -> FloatArr
     ends = influence_interval(rates, of_curve, tally.n_pairs, n_units, confidence, independent=tally.independent)
     if tally.crossed and not tally.independent:
         variance, df = of_curve.variance()
-        lowest = FEWEST / max(n_units * (2.0 * n_units - 1.0), 1.0)  # of the pairs of 2 * n_units units
+        lowest = MIN_PAIRS_AT_UPPER_END / max(n_units * (2.0 * n_units - 1.0), 1.0)  # of the pairs of 2 * n_units units
         carried = carried_ends(rates, variance, df, of_curve.shared(), lowest, confidence)
         limits = wilson_interval(rates, n_units, df, confidence)[:, 1]
         # Without errors the interval of this rate alone is the limit: it does not know how unequal units are.

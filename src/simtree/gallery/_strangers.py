@@ -222,8 +222,8 @@ class Strangers:
         grown = f" in a gallery that grew {growth:.3g}-fold since its calibration" if growth > 1.0 else ""
         possible = f", or allow {_rounded_up(lowest):g}" if lowest < 1.0 else ""
         return (
-            f"max_fpir={max_fpir:g} at confidence={self.confidence:g} takes {needed:,} identities that are not enrolled{grown}, "
-            f"and there are {n:,}; calibrate with more identities{possible}."
+            f"max_fpir={max_fpir:g} at confidence={self.confidence:g} takes {needed:,} identities that are not enrolled"
+            f"{grown}, and there are {n:,}; calibrate with more identities{possible}."
         )
 
     def write(self, connection: Connection) -> None:

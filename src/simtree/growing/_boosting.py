@@ -44,7 +44,7 @@ CANDIDATES, HARD_SHARE = 4, 0.5
 # A split that decreases the mean loss of all pairs by less than this is not made: it may be rounding.
 MIN_GAIN = 1e-10
 # Keeps the units of quantised gradients positive.
-SMALLEST = 1e-200
+MIN_SUM_OF_PARTS = 1e-200
 # What random numbers are for, so that each purpose has its own stream.
 FOR_PAIRS, FOR_ROUND = 1, 2
 
@@ -296,7 +296,7 @@ class Booster:
             kernels.fill_gradients(scores, pairs.same[rows], pairs.weights[rows], gradients[rows], hessians[rows])
 
         self._in_chunks(n, fill_gradients)
-        unit_g, unit_h = (max(float(np.abs(part).sum()), SMALLEST) / MAX_SUM for part in (gradients, hessians))
+        unit_g, unit_h = (max(float(np.abs(part).sum()), MIN_SUM_OF_PARTS) / MAX_SUM for part in (gradients, hessians))
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1

@@ -46,8 +46,8 @@ SMALL_BLOCK = 4096
 # Number of pairs of the training ROC curve and of the out-of-bag ROC curve.
 TRAINING_SAMPLE = 20_000
 OOB_PAIRS = 200_000
-# With fewer trees per pair than this, out-of-bag figures are too low to be of use (benchmarks/bench_out_of_bag.py).
-MIN_OOB_TREES = 5
+# With fewer trees per pair than this, out-of-bag metrics are too low to be of use (benchmarks/bench_out_of_bag.py).
+MIN_TREES_PER_OOB_PAIR = 5
 # More random seeds in a model file are treated as corruption.
 MAX_SEEDS = 1 << 4
 
@@ -105,7 +105,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         Random seed for bootstrap samples, pairs and features.
     warm_start : bool, default=False
         Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``. The data must be the
-        same, which is checked by a hash: otherwise out-of-bag figures would be false.
+        same, which is checked by a hash: otherwise out-of-bag metrics would be false.
     verbose : int, default=0
         Set to 1 to show progress.
 
@@ -523,11 +523,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 "and different ones; increase n_estimators, or decrease max_samples."
             )
         n_trees = min(len(self.trees_[stage]) for stage in self._stages())
-        if n_used < MIN_OOB_TREES:
+        if n_used < MIN_TREES_PER_OOB_PAIR:
             warnings.warn(
                 f"n_estimators={self.n_estimators} is too few for oob_score=True: pairs are out of bag for {n_used} of the "
                 "trees, so that out-of-bag metrics are low and depend on the number of trees; "
-                f"use at least {-(-self.n_estimators * MIN_OOB_TREES // n_used)} trees.",
+                f"use at least {-(-self.n_estimators * MIN_TREES_PER_OOB_PAIR // n_used)} trees.",
                 UserWarning,
                 stacklevel=5,
             )

@@ -37,7 +37,7 @@ BLOCK = 4096
 # benchmarks/bench_held_out.py counts false alarms.
 MAX_EXCESS = 4.0
 # With fewer identities the standard error of a difference between trees is too uncertain.
-MIN_IDENTITIES = 8
+MIN_IDENTITIES_TO_COMPARE = 8
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def _bag_differences(
 def _standardised(differences: NDArray[np.float64], identities: NDArray[np.int64]) -> float:
     """Return the mean difference in standard errors, by the variation between identities; 0 if there are too few."""
     _, numbers = np.unique(identities, return_inverse=True)
-    if len(numbers) == 0 or numbers.max() + 1 < MIN_IDENTITIES:
+    if len(numbers) == 0 or numbers.max() + 1 < MIN_IDENTITIES_TO_COMPARE:
         return 0.0
     sums, sizes = np.bincount(numbers, weights=differences), np.bincount(numbers)
     mean, n = differences.mean(), len(sizes)

@@ -39,11 +39,11 @@ from simtree.representation import (
 
 F = ["abs_diff", "sum"]
 PAIRWISE = ["dot", "cosine", "euclidean", "manhattan"]
-# A forest draws bags, and has out-of-bag figures, from this many samples on.
+# A forest draws bags, and has out-of-bag metrics, from this many samples on.
 MIN_BAG_SAMPLES = 30
 N_TREES = 50
 # With fewer trees than this, a pair is out of the bags of so few of them that its score says little.
-MIN_OOB_TREES = N_TREES
+MIN_TREES_FOR_OOB_SCORE = N_TREES
 # Where there are this many pairs, a cell of fewer than MIN_PAIRS_SPLIT is not worth splitting.
 MANY_PAIRS = 20_000
 MIN_PAIRS_SPLIT = 100
@@ -82,7 +82,9 @@ def forest_preset(
         "bag": "classes" if (is_open_set(_n_labels(pairs)) if open_set is None else open_set) else "samples",
         "bootstrap": enough,
         # Another representation or other directions may be fitted with labels, and no pair is then out of bag.
-        "oob_score": enough and n_trees >= MIN_OOB_TREES and parameters.keys().isdisjoint({"representation", "directions"}),
+        "oob_score": enough
+        and n_trees >= MIN_TREES_FOR_OOB_SCORE
+        and parameters.keys().isdisjoint({"representation", "directions"}),
     }
     return SimilarityForest(**{**settings, **parameters})
 

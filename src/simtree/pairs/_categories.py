@@ -38,7 +38,7 @@ SHRINKAGE = 10.0
 SMOOTHING = 0.5
 # With fewer labels than this, folds are of samples: new pairs will be of the same identities. So they are if one has
 # more than this share of the samples: without it, and another fold, little would be left to learn from.
-MIN_IDENTITIES, MAX_SHARE = 11, 0.3
+MIN_IDENTITIES_FOR_FOLDS, MAX_SHARE = 11, 0.3
 # A ratio is learned of values that at least this many identities (or samples) of each fold have.
 MIN_HOLDERS = 2
 N_STATES = 4
@@ -235,7 +235,7 @@ def _folds_and_units(
         identities = np.unique(identities[known], return_inverse=True)[1]
     n_identities = int(identities.max()) + 1
     largest = np.bincount(identities).max() / len(identities)
-    if n_identities >= MIN_IDENTITIES and largest <= MAX_SHARE:
+    if n_identities >= MIN_IDENTITIES_FOR_FOLDS and largest <= MAX_SHARE:
         return assign_folds(n_identities, N_FOLDS, rng)[identities], identities
     return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
 

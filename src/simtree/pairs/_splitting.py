@@ -12,7 +12,7 @@ from simtree._utils.validation import check_real
 from simtree.pairs._labels import encode_labels
 
 # Fewer identities than this have no different pair.
-MIN_IDENTITIES = 2
+MIN_IDENTITIES_PER_PART = 2
 
 
 def split_identities(
@@ -62,9 +62,9 @@ def _ends(shares: Mapping[str, float], n_identities: int) -> list[int]:
         raise ValueError(f"shares add up to {sums[-1]:g}; give shares of at most 1 in all.")
     ends: list[int] = np.rint(sums * n_identities).astype(int).tolist()
     for name, n in zip(shares, np.diff([0, *ends]), strict=True):
-        if n < MIN_IDENTITIES:
+        if n < MIN_IDENTITIES_PER_PART:
             raise ValueError(
                 f"shares[{name!r}]={shares[name]:g} of {n_identities} identities is {n}, and different pairs take "
-                f"{MIN_IDENTITIES}; give a larger share, fewer parts, or data of more identities."
+                f"{MIN_IDENTITIES_PER_PART}; give a larger share, fewer parts, or data of more identities."
             )
     return ends
