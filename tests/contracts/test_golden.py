@@ -1,12 +1,15 @@
-"""Results do not change by accident: scores of all estimators, splitters and representations are those that were recorded."""
+"""Results do not change by accident: those of all estimators, splitters, representations and metrics are as recorded."""
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import numpy as np
 import pytest
 from golden import CASES, FILE, computed
+
+from simtree import metrics
 
 GOLDEN = json.loads(FILE.read_text())
 # Classifiers of scikit-learn and an optimiser of SciPy, whose results are not ours to keep.
@@ -18,6 +21,8 @@ OTHERS = {
 
 def test_every_case_is_recorded():
     assert set(GOLDEN) == set(CASES)
+    functions = {name for name in metrics.__all__ if inspect.isfunction(getattr(metrics, name))}
+    assert functions == {name.removeprefix("metric ") for name in CASES if name.startswith("metric ")}
 
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - OTHERS))
