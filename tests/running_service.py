@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
+import uvicorn
 
 from simtree import Gallery, SimilarityForest
 from simtree.service import Client
+from simtree.service._app import create_app
+from simtree.service._calls import CallLog
+from simtree.service._keys import KeyRing
+from simtree.service._limits import Limits
+from simtree.service._served import Served
 
 N_FEATURES = 4
 SCOPES = ("verify", "identify", "enrol", "metrics", "admin")
@@ -88,3 +98,37 @@ class Service:
         """End the service as systems do; return its exit code."""
         self.process.terminate()
         return self.process.wait(timeout=60)
+
+
+@contextmanager
+def listening(app):
+    """Run an application in a thread, on a free port of this machine; yield its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, server_header=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://localhost:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def started_in_thread(folder, *, gallery=None, token=None, is_warm=True, **limits):
+    """Run a service in a thread, with the keys of the folder if a token is given; yield a client, and what it is made of."""
+    served = Served(gallery or folder / "people.gallery")
+    if not is_warm:
+        served.warm_up = lambda: None
+    app = create_app(
+        served,
+        keys=KeyRing(None if token is None else folder / "keys.json"),
+        limits=Limits(**{"rate": 1e6, "burst": 10**6, **limits}),
+        calls=CallLog(folder / "calls"),
+    )
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    with listening(app) as url, httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+        if is_warm:
+            assert served._is_warm.wait(60)
+        yield SimpleNamespace(http=client, served=served, app=app, url=url)

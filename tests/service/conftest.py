@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
-from contextlib import contextmanager
 from types import SimpleNamespace
 
-import httpx
 import pytest
-import uvicorn
 
-from running_service import SCOPES, Service, make_gallery, make_model
-from simtree.service._app import create_app
-from simtree.service._calls import CallLog
-from simtree.service._keys import KeyRing, add_key
-from simtree.service._limits import Limits
-from simtree.service._served import Served
+from running_service import SCOPES, Service, make_gallery, make_model, started_in_thread
+from simtree.service._keys import add_key
 
 
 @pytest.fixture(scope="session")
@@ -52,40 +43,11 @@ def running(prepared, tmp_path_factory):
     service.close()
 
 
-@contextmanager
-def listening(app):
-    """Run an application in a thread, on a free port of this machine; yield its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, server_header=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://localhost:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-
-
 @pytest.fixture(scope="session")
 def started(prepared):
     """Start a service in a thread: a function that returns a client of it, and what it is made of."""
 
-    @contextmanager
-    def start(folder, *, gallery=None, with_keys=True, is_warm=True, **limits):
-        served = Served(gallery or folder / "people.gallery")
-        if not is_warm:
-            served.warm_up = lambda: None
-        app = create_app(
-            served,
-            keys=KeyRing(folder / "keys.json" if with_keys else None),
-            limits=Limits(**{"rate": 1e6, "burst": 10**6, **limits}),
-            calls=CallLog(folder / "calls"),
-        )
-        headers = {"Authorization": f"Bearer {prepared.tokens['admin']}"} if with_keys else {}
-        with listening(app) as url, httpx.Client(base_url=url, headers=headers, timeout=60) as client:
-            if is_warm:
-                assert served._is_warm.wait(60)
-            yield SimpleNamespace(http=client, served=served, app=app, url=url)
+    def start(folder, *, with_keys=True, **options):
+        return started_in_thread(folder, token=prepared.tokens["admin"] if with_keys else None, **options)
 
     return start

@@ -8,14 +8,15 @@ import httpx
 import pytest
 
 import bench_service
+from running_service import started_in_thread
 
 pytestmark = pytest.mark.slow
 
 
-def test_tiny_load(started, tmp_path):
+def test_tiny_load(tmp_path):
     X = bench_service.make_gallery(tmp_path / "people.gallery", 60, 6)
     rows = []
-    with started(tmp_path, with_keys=False, max_in_flight=2) as api:
+    with started_in_thread(tmp_path, max_in_flight=2) as api:
         address = httpx.URL(api.url).netloc.decode()
         for action in bench_service.ACTIONS:
             seen = bench_service.load(address, action, X, 3, 12, 30.0)
