@@ -1,6 +1,7 @@
 """A scikit-learn-compatible library for similarity learning.
 
-Trees, forests and ensembles that optimise the ROC curve of a symmetric pair score.
+Trees, forests and boosting that optimise the ROC curve of a symmetric pair score, for verification, identification and record
+linkage.
 """
 
 from simtree._utils import startup as _startup  # noqa: F401 - before all others: it watches over the imports that follow

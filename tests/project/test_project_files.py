@@ -78,6 +78,23 @@ def test_the_citation_has_the_version_and_licence_of_the_package():
     assert f"\nlicense: {project['license']}\n" in citation
 
 
+def test_one_sentence_says_what_simtree_is():
+    sentence = "trees, forests and boosting that optimise the roc curve of a symmetric pair score"
+    purpose = f"{sentence}, for verification, identification and record linkage."
+    texts = {name: (ROOT / name).read_text() for name in ("README.md", "docs/index.md", "CITATION.cff")}
+    texts["simtree"] = simtree.__doc__
+    for name, text in texts.items():
+        assert purpose in " ".join(text.replace("*", "").split()).lower(), name
+    assert sentence in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"].lower()
+
+
+def test_the_versions_of_python_are_those_of_the_workflow():
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    named = [found[1] for line in classifiers if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))]
+    (tested,) = re.findall(r"python: \[(.*)\]", (GITHUB / "workflows" / "ci.yml").read_text())
+    assert named == re.findall(r"[\d.]+", tested)
+
+
 def test_hooks_are_local_and_pinned():
     """Nothing is cloned at a commit, and a tool has one version in all hooks."""
     hooks = (ROOT / ".pre-commit-config.yaml").read_text()

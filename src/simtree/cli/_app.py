@@ -23,7 +23,7 @@ from simtree.cli import _serve as serve
 from simtree.cli import _show as show
 from simtree.cli import _split as split
 
-CATEGORY = "Similarity learning: verification, identification and record linkage with trees and forests."
+CATEGORY = "Similarity learning: verification, identification and record linkage with trees, forests and boosting."
 app = typer.Typer(help=CATEGORY, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command("split", cls=split.SplitCommand)(split.split)
 app.command("fit")(fit.fit)
@@ -58,4 +58,4 @@ def _show_version(asked: bool) -> None:
 def simtree(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
 ) -> None:
-    """Similarity learning: verification, identification and record linkage with trees and forests."""
+    """Similarity learning: verification, identification and record linkage with trees, forests and boosting."""
