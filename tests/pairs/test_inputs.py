@@ -133,6 +133,8 @@ def test_no_mask_is_ignored():
         "groups": lambda: SimilarityForest(n_estimators=2).fit(X, Y, groups=masked(Y, 3)),
         "scores": lambda: metrics.roc_curve(masked(np.arange(20.0), 3), labels),
         "preprocessor": lambda: SimilarityTree(preprocessor=np.ma.masked_greater(X, 1.0)).fit(rows, [0, 1]),
+        "x": lambda: tree.explain_pair(masked(X[0], X[0, 1]), X[1]),
+        "x2": lambda: tree.explain_pair(X[0], masked(X[1], X[1, 0])),
         "u": lambda: tree.get_metric()(masked(X[0], X[0, 1]), X[1]),
         "v": lambda: tree.get_metric()(X[0], masked(X[1], X[1, 0])),
         "ranks": lambda: metrics.cmc(masked([1, 2, 3], 3)),

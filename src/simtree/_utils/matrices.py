@@ -123,6 +123,12 @@ def check_unmasked(name: str, values: Any) -> None:
     )
 
 
+def check_all_unmasked(**values: Any) -> None:
+    """Raise as `check_unmasked` does, for several parameters by name."""
+    for name, value in values.items():
+        check_unmasked(name, value)
+
+
 def has_missing(samples: Any) -> bool:
     """Return whether any value is NaN.
 

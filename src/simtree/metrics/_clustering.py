@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simtree._utils.matrices import check_unmasked
+from simtree._utils.matrices import check_all_unmasked
 from simtree.metrics._roc import FloatArray
 
 
@@ -104,8 +104,7 @@ def _contingency(
 
     Only overlaps with a sample are listed: their number is at most that of samples, also for many clusters and identities.
     """
-    check_unmasked("y", y)
-    check_unmasked("labels", labels)
+    check_all_unmasked(y=y, labels=labels)
     names, found = np.asarray(y), np.asarray(labels)
     if names.ndim != 1 or names.shape != found.shape:
         raise ValueError(f"y has shape {names.shape} and labels has shape {found.shape}; give one of each per sample.")

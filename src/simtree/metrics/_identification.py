@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simtree._utils.matrices import check_unmasked
+from simtree._utils.matrices import check_all_unmasked, check_unmasked
 from simtree._utils.validation import check_integer
 from simtree.metrics._roc import FloatArray
 
@@ -65,8 +65,7 @@ def searches(scores: ArrayLike, probes: ArrayLike, gallery: ArrayLike) -> Search
     >>> cmc(found.ranks, max_rank=3)
     array([0.5, 0.5, 1. ])
     """
-    for name, values in (("scores", scores), ("probes", probes), ("gallery", gallery)):
-        check_unmasked(name, values)
+    check_all_unmasked(scores=scores, probes=probes, gallery=gallery)
     table, rows, columns = np.asarray(scores, dtype=np.float64), np.asarray(probes), np.asarray(gallery)
     if table.shape != (len(rows), len(columns)) or not len(columns):
         raise ValueError(

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.matrices import check_unmasked
+from simtree._utils.matrices import check_all_unmasked
 from simtree._utils.progress import pairs_watcher
 from simtree._utils.threads import in_threads
 from simtree._utils.validation import check_integer, check_real, refuse_pipeline
@@ -350,8 +350,7 @@ class PairDistance:
 
     def __call__(self, u: ArrayLike, v: ArrayLike) -> float:
         """Return the distance of the samples u and v."""
-        check_unmasked("u", u)
-        check_unmasked("v", v)
+        check_all_unmasked(u=u, v=v)
         if getattr(self._model, "columns_", None) is not None:
             samples = check_samples(self._model, np.array([u, v], dtype=object))
         else:

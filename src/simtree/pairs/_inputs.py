@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from simtree._utils.matrices import check_matrix, check_rows, check_unmasked, refuse_missing
+from simtree._utils.matrices import check_all_unmasked, check_matrix, check_rows, check_unmasked, refuse_missing
 from simtree._utils.validation import check_pair_labels, count
 from simtree.pairs._categories import same_identities
 from simtree.pairs._cells import CATEGORY
@@ -126,6 +126,7 @@ def check_pairs(estimator: Any, pairs: ArrayLike, X: ArrayLike | None) -> RowPai
 
 def check_two(estimator: Any, x: ArrayLike, x2: ArrayLike) -> NDArray[Any]:
     """Return two samples, which may be lists of numbers and words, as two checked rows."""
+    check_all_unmasked(x=x, x2=x2)
     dtype = np.float64 if getattr(estimator, "columns_", None) is None else object
     return check_pairs(estimator, np.array([[x, x2]], dtype=dtype), None)[0]
 
