@@ -68,11 +68,11 @@ def delete(connection: Connection, subjects: Iterable[Subject]) -> None:
     connection.executemany("DELETE FROM identity WHERE number = ?", numbers)
 
 
-def names_since(connection: Connection, number: int) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    """Return the numbers and ids of the identities that were added after one."""
-    found = connection.execute("SELECT number, id FROM identity WHERE number > ? ORDER BY number", (number,)).fetchall()
-    numbers = np.fromiter((row[0] for row in found), dtype=np.int64, count=len(found))
-    return numbers, np.fromiter((row[1] for row in found), dtype=object, count=len(found))
+def names_since(connection: Connection, number: int) -> NDArray[np.object_]:
+    """Return the ids of the identities that were added after one, in the order of their numbers."""
+    # Without the numbers, which samples have too: rows of two values take twice as long.
+    rows = connection.execute("SELECT id FROM identity WHERE number > ? ORDER BY number", (number,))
+    return np.fromiter(itertools.chain.from_iterable(rows), dtype=object)
 
 
 def count_identities(connection: Connection) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simtree.gallery import _identities as identities
 from simtree.gallery._blocks import Form, Numbers, block_numbers, read_owners, read_rows
+from simtree.gallery._errors import DamagedContentError
 from simtree.gallery._store import Connection
 
 # Room for rows that will be enrolled, so that most updates need not copy all rows.
@@ -142,12 +143,13 @@ class Snapshot:
         return buffer
 
     def _names(self, connection: Connection, numbers: Numbers) -> tuple[NDArray[np.object_], int]:
-        """Return the ids of the identities with these numbers; only those of new ones are read."""
-        new_numbers, new_names = identities.names_since(connection, self.last_number)
-        known = np.append(self.templates.numbers, new_numbers)
-        names = np.append(self.names, new_names)
-        last_number = max(self.last_number, int(new_numbers.max(initial=0)))
-        return names[np.searchsorted(known, numbers)], last_number
+        """Return the ids of the identities with these numbers, and the highest number; only those of new ones are read."""
+        n_known = int(np.searchsorted(numbers, self.last_number, side="right"))
+        new = identities.names_since(connection, self.last_number)
+        if len(new) != len(numbers) - n_known:
+            raise DamagedContentError("its identities are not those of its samples")
+        names = np.append(self.names[np.searchsorted(self.templates.numbers, numbers[:n_known])], new)
+        return names, max(self.last_number, int(numbers[-1]) if len(numbers) else 0)
 
 
 def _places_of_all(owners: Numbers, samples: Numbers) -> Numbers:
