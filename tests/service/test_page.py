@@ -195,3 +195,31 @@ def test_a_key_sees_only_what_it_may_do(page, running):
     page.keyboard.press("Enter")
     said(page, "Searched for 1 sample.")
     assert page.text_content("#found tbody td:nth-child(2)") == "p00"
+
+
+def test_cells_are_what_the_model_was_fitted_on(page, running):
+    """Words, dates, true and false and empty cells are sent as they are, and an odd cell among numbers is named."""
+    kinds = ["category", "number", "boolean", "date"]
+
+    def describe(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "kinds": kinds, "takes_missing": True})
+
+    sent = []
+
+    def search(route):
+        sent.append(json.loads(route.request.post_data))
+        route.fulfill(json={"results": []}, status=200)
+
+    page.route("**/v1/gallery", describe)
+    page.route("**/v1/identify", search)
+    log_in(page, running.tokens["admin"])
+    said(page, "Logged in.")
+    page.fill("#samples", 'x1,x3,x0,x2\n1.5,2000-01-31,"Rome, Italy",True\n,,7,false')
+    page.click("#identify button")
+    page.wait_for_function("() => document.getElementById('identify').querySelector('button').disabled === false")
+    assert sent[0]["samples"] == [["Rome, Italy", 1.5, True, "2000-01-31"], ["7", None, False, None]]
+    page.fill("#samples", "Rome,tall,true,2000-01-31")
+    page.click("#identify button")
+    said(page, "Sample 1 has no number for the feature x1.")
+    assert len(sent) == 1

@@ -299,6 +299,10 @@ class GalleryAnswer(Answer):
     """What a client must know before it asks."""
 
     features: Annotated[list[str], Field(description="Names of the values of a sample, in their order.")]
+    kinds: Annotated[
+        list[Literal["number", "boolean", "category", "date", "left out"]], Field(description="What each value must be.")
+    ]
+    takes_missing: Annotated[bool, Field(description="Whether values may be null.")]
     has_names: bool
     threshold: float | None
     can_explain: bool

@@ -15,7 +15,7 @@ import numpy as np
 from simtree.gallery import Candidates, Gallery, GalleryError, NotEnrolledError
 from simtree.models import Similarity
 from simtree.models._description import input_columns
-from simtree.pairs._cells import DATE
+from simtree.pairs._cells import DATE, NUMBER
 from simtree.service._refusals import RefusedError
 from simtree.service._warm_up import compile_searches
 
@@ -93,8 +93,11 @@ class Served:
         """Return what a client must know of the gallery."""
         model, described = self._model(), self._reader.to_dict()
         names = getattr(model, "feature_names_in_", None)
+        kinds = [NUMBER] * model.n_features_in_ if model.columns_ is None else [own.kind for own in model.columns_.columns]
         return {
             "features": [f"x{j}" for j in range(model.n_features_in_)] if names is None else [str(name) for name in names],
+            "kinds": kinds,
+            "takes_missing": model._takes_missing(),
             "has_names": names is not None,
             "threshold": number(model.threshold_),
             "can_explain": hasattr(model, "explain_pair") and described["has_vectors"],

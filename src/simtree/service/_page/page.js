@@ -73,8 +73,9 @@ function parse(text) {
   if (!lines.length) throw new Error("Type a sample, or choose a CSV file.");
   const mark = ["\t", ";", ","].find((one) => lines[0].includes(one)) ?? /\s+/;
   const rows = lines.map((line) => (mark === "," || mark === ";" ? cells(line, mark) : line.trim().split(mark)).map((cell) => cell.trim()));
-  const { features } = gallery;
-  const isHeader = rows[0].some((cell) => cell === "" || !Number.isFinite(Number(cell)));
+  const { features, kinds } = gallery;
+  const named = features.every((name) => rows[0].includes(name));
+  const isHeader = named || (kinds.every((kind) => kind === "number") && rows[0].some((cell) => cell && !Number.isFinite(Number(cell))));
   let places = features.map((_, j) => j);
   if (isHeader) {
     const header = rows.shift();
@@ -88,11 +89,20 @@ function parse(text) {
       throw new Error(`Sample ${at + 1} has ${count(row.length, "value", "values")}, and ${features.length} are needed.`);
     }
     return places.map((place, j) => {
-      const value = row[place] === undefined || row[place] === "" ? NaN : Number(row[place]);
-      if (!Number.isFinite(value)) throw new Error(`Sample ${at + 1} has no number for the feature ${features[j]}.`);
+      const value = valueOf(row[place] ?? "", kinds[j]);
+      if (value === null && !gallery.takes_missing) throw new Error(`Sample ${at + 1} has no value for the feature ${features[j]}.`);
+      if (Number.isNaN(value)) throw new Error(`Sample ${at + 1} has no number for the feature ${features[j]}.`);
       return value;
     });
   });
+}
+
+// What a cell stands for, null if it is empty; NaN if it is not the number that it must be.
+function valueOf(cell, kind) {
+  if (cell === "") return null;
+  if (kind === "boolean" && /^(true|false)$/i.test(cell)) return cell.toLowerCase() === "true";
+  if (kind === "category" || kind === "date" || kind === "left out") return cell;
+  return Number.isFinite(Number(cell)) ? Number(cell) : NaN;
 }
 
 function cells(line, mark) {
@@ -134,7 +144,7 @@ function show() {
     `${count(gallery.n_identities, "identity", "identities")}, ${count(gallery.n_samples, "sample", "samples")}; ${gallery.model} ${gallery.fingerprint.slice(0, 12)}; ${calibrated}.`;
   $("who").textContent = `Logged in as ${gallery.key}, for ${gallery.scopes.join(", ")}.`;
   const some = gallery.features.length > 6 ? [...gallery.features.slice(0, 5), "…", gallery.features.at(-1)] : gallery.features;
-  $("samples-hint").textContent = `one per line, ${count(gallery.features.length, "number", "numbers")}: ${some.join(", ")}; a first line may name them`;
+  $("samples-hint").textContent = `one per line, ${count(gallery.features.length, "value", "values")}: ${some.join(", ")}; a first line may name them`;
   $("identify-section").hidden = !can("identify");
   $("people-section").hidden = !can("enrol");
   $("audit-section").hidden = !can("admin");
