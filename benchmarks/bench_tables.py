@@ -259,7 +259,7 @@ def accuracy_table(problem: dict[str, Any]) -> str:
     """Return the means over splits, and for the other models how far simtree is ahead of them, as a table."""
     rows = []
     for case, splits in problem["results"].items():
-        for name in next(iter(splits.values())):
+        for name in sorted(next(iter(splits.values())), key=lambda name: (not name.startswith("simtree"), name)):
             means = np.mean([found[name] for found in splits.values()], axis=0)
             mean, error = paired(splits, name)
             ahead = (
