@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import simtree
+from simtree._kernels import compilation, route
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +57,16 @@ def test_second_process_loads_what_the_first_compiled_and_says_nothing(tmp_path)
     # A script is told once why it waits, and not how far it is.
     assert first.stderr == "simtree: compiling kernels for growing and scoring trees, once per machine ...\n"
     assert second.stderr == ""
+
+
+def test_a_script_is_told_once_per_group_of_kernels(capsys):
+    announcer = compilation._Announcer()
+    begun = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=route.walk.py_func)})
+    for _ in range(2):
+        announcer.on_start(begun)
+        announcer.on_end(begun)
+        announcer.leave()
+    assert capsys.readouterr().err.count("compiling kernels for growing and scoring trees") == 1
 
 
 def test_a_change_of_any_kernel_gets_a_new_cache(installed, tmp_path):

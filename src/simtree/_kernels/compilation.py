@@ -103,6 +103,7 @@ class _Announcer(event.Listener):
 
     def __init__(self) -> None:
         self.in_plain_lines = False
+        self.announced: set[str] = set()
         self.depth = 0
         self._reset()
 
@@ -129,7 +130,9 @@ class _Announcer(event.Listener):
             self.pending |= {other for other in _KERNELS if _group_of(other) == group} - _cached()
             self.groups.append(group)
             where = "once per machine" if CACHE_FOLDER else "in each process, as no folder to keep them in can be written"
-            self._print(f"simtree: compiling kernels {group}, {where} ...", end="\n")
+            if self._is_watched() or group not in self.announced:  # a script is told once
+                self._print(f"simtree: compiling kernels {group}, {where} ...", end="\n")
+            self.announced.add(group)
 
     def on_end(self, event: Any) -> None:
         """Tell how far the compilation is."""
