@@ -204,7 +204,7 @@ def test_boosted_trees_make_the_best_split_of_all_and_score_as_they_were_grown(s
     codes, F = random_codes(rng, 60, 4)
     same = rng.random(60) < 0.2 + 0.6 * (F[:, 1] == oracle.ONE_MISSING)
     g, h = oracle.gradients(rng.normal(size=60), same, rng.uniform(0.2, 2, 60))
-    units = np.abs(g).sum() / boosting.MAX_SUM, np.abs(h).sum() / boosting.MAX_SUM
+    units = np.abs(g).sum() / boosting_search.MAX_SUM, np.abs(h).sum() / boosting_search.MAX_SUM
     packed = np.empty(60, dtype=np.int64)
     boosting.fill_packed(g, h, *units, packed)
     g, h = (packed >> boosting.HALF) * units[0], (packed & boosting.LOW_HALF) * units[1]
