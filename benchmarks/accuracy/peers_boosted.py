@@ -6,6 +6,7 @@ then fitted again on pairs of all samples. Scores are raw, because probabilities
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +64,9 @@ def stop_lightgbm(classifier: Any, train: Data, validation: Data, metric: str, p
     from lightgbm import early_stopping
 
     classifier.set_params(metric=metric)
-    classifier.fit(*train, eval_set=[validation], callbacks=[early_stopping(patience, verbose=False)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The argument 'eval_set'")  # its successor is not in all versions
+        classifier.fit(*train, eval_set=[validation], callbacks=[early_stopping(patience, verbose=False)])
     return int(classifier.best_iteration_)
 
 
