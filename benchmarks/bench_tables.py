@@ -41,7 +41,6 @@ from accuracy.settings import Setting
 from measure import memory_status
 from simtree import SimilarityBoosting, SimilarityForest
 from simtree._utils.files import write_atomically
-from simtree._utils.matrices import filled
 from simtree._utils.validation import count
 from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
@@ -116,6 +115,8 @@ def learners(n_pairs: int) -> dict[str, Callable[..., Any]]:
 
 def medians_filled(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return training and test samples with the median of the training samples in place of missing values."""
+    from simtree._utils.matrices import filled  # which versions that costs are compared with may not have
+
     medians = filled(np.vstack([X, np.full((1, X.shape[1]), np.nan, dtype=X.dtype)]))[-1]
     return np.where(np.isnan(X), medians, X), np.where(np.isnan(X_test), medians, X_test)
 

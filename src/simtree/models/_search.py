@@ -372,9 +372,11 @@ def _chunks(n: int, n_chunks: int, start: int = 0) -> list[slice]:
 
 def _grid(pair_map: CoordinateSet, queries: NDArray[Any], gallery: NDArray[Any]) -> Grid:
     """Return a grid for the codes of a gallery, from some of its rows; values beyond it get the first or last code."""
-    some = np.arange(0, len(gallery), max(1, len(gallery) // GRID_ROWS), dtype=np.int32)
-    pairs = SamplePairs(queries, gallery, np.arange(len(some), dtype=np.int32) % np.int32(len(queries)), some)
-    columns = np.hstack([gallery[some].astype(np.float64), pair_map.complete(pairs).pairwise])
+    # A copy of these rows, because pairs of a gallery are asked whether any of its values is missing.
+    some = gallery[:: max(1, len(gallery) // GRID_ROWS)].copy()
+    numbers = np.arange(len(some), dtype=np.int32)
+    pairs = SamplePairs(queries, some, numbers % np.int32(len(queries)), numbers)
+    columns = np.hstack([some.astype(np.float64), pair_map.complete(pairs).pairwise])
     low, high = columns.min(axis=0), columns.max(axis=0)
     scale = np.zeros_like(low)
     with np.errstate(over="ignore"):
