@@ -204,6 +204,17 @@ def test_hard_rows_cost_little_more_than_brute_force(people, forest, n_threads, 
     assert_same((best.scores, best.rows), forest.pairwise_score(X[::4], gallery), 10)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_rows_without_structure_cost_little_more_than_brute_force(forest, n_threads, rng):
+    """All operations are counted, with the constants in use: those of the first parts, and brute force for the others."""
+    queries, gallery = rng.normal(size=(100, 8)), rng.normal(size=(N_ROWS, 8))
+    search, best = planned(forest, queries, gallery, 10, n_threads)
+    n_pairs = len(queries) * len(gallery)
+    total = search.cost + search.brute_cost(n_pairs - search.n_bounded)
+    assert total <= 1.1 * search.brute_cost(n_pairs)
+    assert_same((best.scores, best.rows), forest.pairwise_score(queries, gallery), 10)
+
+
 def test_all_rows_wanted_means_brute_force(people, forest):
     X, _, gallery = people
     search, best = planned(forest, X[:9], gallery, N_ROWS // 4)

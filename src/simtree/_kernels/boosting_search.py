@@ -66,8 +66,7 @@ def split_gain(rule, total, left, low, high, direction):
 def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
     """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
 
-    The gains of all codes of a column are computed in one loop that vectorises: hence comparisons instead of min and max, which
-    treat NaN differently, and halves of 32 bits. Children may be of any size.
+    Sums are kept in halves of 32 bits, so that the loop over the codes of a column vectorises. Children may be of any size.
     """
     n = rule.n_bins - 1
     half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
@@ -80,18 +79,7 @@ def search_histogram(histogram, begin, end, rule, total, low, high, directions, 
             left += of_column[code]
             half_g[code] = left >> HALF
             half_h[code] = left & LOW_HALF
-        for code in range(n):
-            gl, hl = np.float64(half_g[code]) * rule.gradient_unit, np.float64(half_h[code]) * rule.hessian_unit
-            gr, to_left, to_right = g - gl, hl + rule.l2, h - hl + rule.l2
-            to_left = to_left if to_left > TINY else TINY
-            to_right = to_right if to_right > TINY else TINY
-            value_left, value_right = -gl / to_left, -gr / to_right
-            value_left = value_left if value_left > low else low
-            value_left = value_left if value_left < high else high
-            value_right = value_right if value_right > low else low
-            value_right = value_right if value_right < high else high
-            gain = -value_left * (gl + 0.5 * to_left * value_left) - value_right * (gr + 0.5 * to_right * value_right) - before
-            found[code] = gain if way * (value_right - value_left) >= 0.0 else -1.0
+        fill_gains(half_g, half_h, n, rule, g, h, 0.0, 0.0, low, high, way, before, found)
         gains[k], cuts[k] = -1.0, 0
         for code in range(n):
             if found[code] > gains[k]:
@@ -135,7 +123,7 @@ def left_states(of_column, one_code, sides):
 def fill_gains(half_g, half_h, n, rule, g, h, more_g, more_h, low, high, way, before, found):
     """Fill ``found[code]`` with the gain of a split whose first child has the sums of the codes up to ``code``, and more.
 
-    The loop vectorises, as that of `search_histogram` does; it has one division instead of two.
+    The loop vectorises: hence comparisons instead of min and max, which treat NaN differently.
     """
     unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
     for code in range(n):
@@ -143,8 +131,7 @@ def fill_gains(half_g, half_h, n, rule, g, h, more_g, more_h, low, high, way, be
         gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
         to_left = to_left if to_left > TINY else TINY
         to_right = to_right if to_right > TINY else TINY
-        inverse = 1.0 / (to_left * to_right)
-        value_left, value_right = -gl * to_right * inverse, -gr * to_left * inverse
+        value_left, value_right = -gl / to_left, -gr / to_right
         value_left = value_left if value_left > low else low
         value_left = value_left if value_left < high else high
         value_right = value_right if value_right > low else low
