@@ -24,6 +24,8 @@ from simtree.models._base import Similarity
 from simtree.pairs._sources import IndexPairs
 
 MAX_ROUNDS = 2_000
+# As for the peers.
+PATIENCE = 100
 
 
 def forest(training: Training, *, n_estimators: int = 30, n_pairs: int = 200_000, **parameters: Any) -> SimilarityForest:
@@ -114,6 +116,7 @@ def boosted(
         representation=representation,
         open_set=training.open_set,
         refit=refit and fresh,
+        n_iter_no_change=training.rounds(PATIENCE),
         n_jobs=training.n_jobs,
         random_state=training.seed,
     )

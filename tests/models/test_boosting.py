@@ -235,15 +235,21 @@ def test_rounds_stop_when_they_no_longer_help(people, monkeypatch):
     assert model.validation_roc_.auc() == pytest.approx(curve["auc"][curve["iteration"] == model.best_iteration_][0])
 
 
+def alone(same):
+    """Return units that no two pairs share."""
+    return np.arange(len(same)), np.arange(len(same), 2 * len(same))
+
+
 def test_rounds_that_break_the_top_of_the_ranking_are_not_chosen(rng):
     """Better by AUC, loss and the mean TPR at low rates, but one in two hundred different pairs is above all same ones."""
     same = rng.random(40_000) < 0.25
     sound = rng.normal(np.where(same, 1.0, -1.0))
     broken = rng.normal(np.where(same, 2.0, -2.0), 1.4)
     broken[rng.choice(np.flatnonzero(~same), 150, replace=False)] = broken.max() + 0.1
-    curve = ValidationCurve(patience=10)
-    for iteration, scores in ((5, sound), (10, broken), (15, broken)):
-        curve.add(iteration, scores, same)
+    curve = ValidationCurve(10, same, alone(same))
+    for iteration, scores in ((5, sound), (10, broken), (15, broken), (20, broken)):
+        assert not curve.stopped  # the average rose in the last ten rounds
+        curve.add(iteration, scores)
     assert curve.best_iteration == 5
     assert curve.stopped
     found = curve.columns()
@@ -257,9 +263,9 @@ def test_ties_do_not_decide_the_number_of_rounds(rng, n):
     """The top cell of a few leaves may lie just above a rate: that is not a rate of zero."""
     same = rng.random(n) < 0.25
     scores = rng.normal(np.where(same, 1.5, -1.5))
-    curve = ValidationCurve(patience=10)
+    curve = ValidationCurve(10, same, alone(same))
     for cells in (scores, np.minimum(np.round(scores, 1), np.quantile(scores[~same], 0.998))):
-        curve.add(5, cells, same)
+        curve.add(5, cells)
     exact, tied = curve.columns()["tpr"]
     assert 0.1 < exact < 0.97
     assert tied == pytest.approx(exact, rel=0.15)
@@ -269,10 +275,42 @@ def test_standard_errors_of_the_tpr_are_those_of_repeated_draws(rng):
     found, stated = [], []
     for _ in range(200):
         same = np.arange(4000) < 1000
-        roc = roc_curve(rng.normal(np.where(same, 1.0, -1.0)), same)
+        scores = rng.normal(np.where(same, 1.0, -1.0))
+        roc = roc_curve(scores, same)
         found.append(roc.at(np.array([0.01, 0.1])))
-        stated.append(tpr_errors(roc, np.array([0.01, 0.1]), 1000, 3000))
+        stated.append(tpr_errors(roc, np.array([0.01, 0.1]), scores, same, alone(same)))
     np.testing.assert_allclose(np.mean(stated, axis=0), np.std(found, axis=0), rtol=0.2)
+
+
+def test_standard_errors_know_that_pairs_share_samples(rng):
+    """Some samples are like many others: errors as of independent pairs would be too small."""
+    first, second = np.triu_indices(60, 1)
+    same = first // 6 == second // 6
+    rates, units, pairs = np.array([0.01, 0.1]), (first, second), alone(same)
+    found, stated, naive = [], [], []
+    for _ in range(200):
+        likeness = rng.normal(size=60)
+        scores = rng.normal(np.where(same, 1.5, -1.5)) + likeness[first] + likeness[second]
+        roc = roc_curve(scores, same)
+        found.append(roc.at(rates))
+        stated.append(tpr_errors(roc, rates, scores, same, units))
+        naive.append(tpr_errors(roc, rates, scores, same, pairs))
+    np.testing.assert_allclose(np.mean(stated, axis=0), np.std(found, axis=0), rtol=0.3)
+    assert (np.mean(naive, axis=0) < 0.85 * np.std(found, axis=0)).all()
+
+
+def test_a_lucky_sample_at_the_top_does_not_end_the_search(rng):
+    """One held-out sample has most of the highest different pairs; that they move up later is no sign that the top breaks."""
+    first, second = np.triu_indices(300, 1)
+    same = first // 6 == second // 6
+    noise = rng.normal(size=len(same))
+    curve = ValidationCurve(10, same, (first, second))
+    for iteration in range(5, 60, 5):
+        scores = np.where(same, 1.0 + 0.03 * iteration, -1.0) + noise
+        scores[(first == 0) & ~same] += -1.0 if iteration == 5 else 1.0
+        curve.add(iteration, scores)
+        assert not curve.stopped
+    assert curve.best_iteration == 55
 
 
 def test_held_out_identities_are_not_seen(people):

@@ -262,9 +262,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         """Return what is tried: those for known classes only if the classes are known."""
         closed = source.labels is not None and not self.open_set_
         return {
-            name: presets.Candidate(self._for_table(make), closed_set)
-            for name, (make, closed_set) in presets.CANDIDATES.items()
-            if closed or not closed_set
+            name: candidate._replace(make=self._for_table(candidate.make))
+            for name, candidate in presets.CANDIDATES.items()
+            if closed or not candidate.closed_set
         }
 
     def _set_contents(self, samples: NDArray[Any]) -> None:

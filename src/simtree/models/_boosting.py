@@ -347,8 +347,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         params = self._boosting_params(represented, held_out.seen, None, held_out.known)
         prepared = params.pair_map.extend(represented, training=True)
         grown: list[BoostedTree] = []
-        curve = ValidationCurve(self.n_iter_no_change)
         chosen = held_out.sample(np.random.default_rng(np.random.SeedSequence([*self._entropy, 1])), self.same_weighting)
+        units = held_out.units[chosen.first], held_out.units[chosen.second]
+        curve = ValidationCurve(self.n_iter_no_change, chosen.same, units)
         with Booster(params, prepared, held_out.seen, self._entropy, weights=held_out.weights, n_jobs=self.n_jobs) as booster:
             validation = booster.encode(chosen)
             for number, tree in enumerate(booster.rounds(self.n_estimators), start=1):
@@ -356,7 +357,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
                 booster.add(tree, validation)
                 yield
                 if number % ROUNDS_PER_EVALUATION == 0 or number == self.n_estimators:
-                    curve.add(number, validation.scores, validation.same)
+                    curve.add(number, validation.scores)
                 if curve.stopped:
                     break
         self.best_iteration_, self.validation_roc_, self.validation_curve_ = (

@@ -77,6 +77,7 @@ class Chooser:
         self._thinned = {most: [_thin(fold.pairs.same, most) for fold in folds] for most in (FOR_MAPS, FOR_WEIGHTS)}
         self._maps: dict[tuple[str, Folds], MonotoneMap] = {}
         self._known_shares: dict[tuple[tuple[str, ...], Folds], FloatArray] = {}
+        self._known_members: dict[Folds, tuple[str, ...]] = {}
 
     @property
     def all_folds(self) -> Folds:
@@ -112,6 +113,11 @@ class Chooser:
         Sets of members are tried from many to few; the smallest is taken whose criterion, on folds that its weights have not
         seen, is as high as that of all others up to a tolerance.
         """
+        if folds not in self._known_members:
+            self._known_members[folds] = self._choose(folds)
+        return self._known_members[folds]
+
+    def _choose(self, folds: Folds) -> tuple[str, ...]:
         best = self.ranking(folds)[0]
         found: list[tuple[float, tuple[str, ...]]] = [(float(np.mean(self.criteria[best][list(folds)])), (best,))]
         members = self._with_shares(tuple(self.ranking(folds)[:MAX_MEMBERS]), folds)

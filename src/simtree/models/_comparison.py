@@ -32,6 +32,25 @@ FAR_BEHIND, MIN_SAME = 3.0, 300
 MAX_KEPT, MAX_OF_CLASS = 8, 3
 
 
+class _FirstFold:
+    """Criteria of candidates on the first fold, and which of them are far behind the best."""
+
+    def __init__(self, values: dict[str, float], n_same: int) -> None:
+        self.values = values
+        self.ranking = sorted(values, key=lambda name: -values[name])
+        # Half a pair more and less keeps the odds of 0 and 1 finite.
+        self._odds = {name: (n_same * value + 0.5) / (n_same * (1.0 - value) + 0.5) for name, value in values.items()}
+
+    def is_far_behind(self, name: str) -> bool:
+        """Return whether the odds of a candidate are many times lower than those of the best."""
+        return FAR_BEHIND * self._odds[name] < self._odds[self.ranking[0]]
+
+    def sentence(self, name: str) -> str:
+        """Return how far behind a candidate is."""
+        best = self.ranking[0]
+        return f"far behind on the first fold: {self.values[name]:.3f}, and {self.values[best]:.3f} of {best}"
+
+
 class Comparison:
     """Candidates, and their scores of held-out pairs.
 
@@ -113,11 +132,15 @@ class Comparison:
                 self._add(name, held_out)
                 yield name
         else:
-            self._prefetch(list(self.candidates), held_out[:1])
-            for name in self.candidates:
-                if self._allows(name, held_out):
-                    self._add(name, held_out[:1])
-                yield name
+            # What normalises the scores of another candidate comes after all others, to know how far that one is behind.
+            for late in (False, True):
+                names = [name for name, candidate in self.candidates.items() if late == (candidate.normalises is not None)]
+                tried = self._worth_normalising(names, folds[0]) if late else names
+                self._prefetch(tried, held_out[:1])
+                for name in names:
+                    if name in tried and self._allows(name, held_out):
+                        self._add(name, held_out[:1])
+                    yield name
             self._give_up(folds[0])
             self._prefetch(list(self.scores), held_out[1:])
             for name in self.candidates:
@@ -172,9 +195,9 @@ class Comparison:
             raise ValueError(self._no_folds())
         fold = HeldOut(self.samples, self.source, folds[0], self.representation)
         self.n_known = len(fold.samples)
-        for name, (make, _) in self.candidates.items():
+        for name, candidate in self.candidates.items():
             with contextlib.suppress(ValueError):  # one that cannot be fitted is skipped
-                self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs)
+                self.costs[name] = measure_cost(candidate.make, fold.samples, fold.known, self.n_jobs)
         if not self.costs:
             return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
@@ -196,8 +219,7 @@ class Comparison:
 
     def model(self, name: str, size: presets.Size) -> Any:
         """Return an unfitted candidate."""
-        make, _ = self.candidates[name]
-        return presets.seeded(make(size), self.seed, self.n_jobs)
+        return presets.seeded(self.candidates[name].make(size), self.seed, self.n_jobs)
 
     def _no_folds(self) -> str:
         """Return the sentence that there are too few data for folds."""
@@ -233,37 +255,50 @@ class Comparison:
         if self._compute is None or not held_out:
             return
         size = presets.SMALL.for_samples(self.n_known)
-        models = {name: presets.seeded(self.candidates[name][0](size), self.seed, None) for name in names}
+        models = {name: presets.seeded(self.candidates[name].make(size), self.seed, None) for name in names}
         parts = [(number, name) for number in range(len(held_out)) for name in names]
         found = self._compute(
             "compare-candidate", partial(_score_fold, held_out), [(number, models[name]) for number, name in parts]
         )
         self._known |= {(name, id(held_out[number])): scores for (number, name), scores in zip(parts, found, strict=True)}
 
+    def _worth_normalising(self, names: Sequence[str], fold: Fold) -> list[str]:
+        """Return the candidates whose base is not far behind on the first fold, and skip the others."""
+        found = self._on_first_fold(fold)
+        worth = []
+        for name in names:
+            base = str(self.candidates[name].normalises)
+            if found is not None and base in found.values and found.is_far_behind(base):
+                self.skipped[name] = f"{base} is {found.sentence(base)}"
+            else:
+                worth.append(name)
+        return worth
+
     def _give_up(self, fold: Fold) -> None:
         """Skip the candidates that are so much worse than the best on the first fold that the others are not worth the time."""
-        same = fold.pairs.same
-        n_same = int(np.count_nonzero(same))
-        if n_same < MIN_SAME:
+        found = self._on_first_fold(fold)
+        if found is None:
             return
-        rate = measurable_rate(self.target, len(same) - n_same)
-        values = {name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}
-        ranking = sorted(values, key=lambda name: -values[name])
-        kinds = {name: type(self.candidates[name].make(presets.SMALL)) for name in ranking}
-        # Half a pair more and less keeps the odds of 0 and 1 finite.
-        odds = {name: (n_same * value + 0.5) / (n_same * (1.0 - value) + 0.5) for name, value in values.items()}
-        for place, name in enumerate(ranking):
-            best = ranking[0]
-            if FAR_BEHIND * odds[name] < odds[best]:
-                self.skipped[name] = f"far behind on the first fold: {values[name]:.3f}, and {values[best]:.3f} of {best}"
-            elif place >= MAX_KEPT and sum(kinds[better] is kinds[name] for better in ranking[:place]) >= MAX_OF_CLASS:
-                last = ranking[MAX_KEPT - 1]
-                self.skipped[name] = (
-                    f"behind {MAX_KEPT} others on the first fold: {values[name]:.3f}, and {values[last]:.3f} of {last}"
-                )
+        kinds = {name: type(self.candidates[name].make(presets.SMALL)) for name in found.ranking}
+        for place, name in enumerate(found.ranking):
+            if found.is_far_behind(name):
+                self.skipped[name] = found.sentence(name)
+            elif place >= MAX_KEPT and sum(kinds[better] is kinds[name] for better in found.ranking[:place]) >= MAX_OF_CLASS:
+                last = found.ranking[MAX_KEPT - 1]
+                own, of_last = found.values[name], found.values[last]
+                self.skipped[name] = f"behind {MAX_KEPT} others on the first fold: {own:.3f}, and {of_last:.3f} of {last}"
             else:
                 continue
             del self.scores[name]
+
+    def _on_first_fold(self, fold: Fold) -> _FirstFold | None:
+        """Return the criteria of the candidates on the first fold; None if it has too few same pairs to tell."""
+        same = fold.pairs.same
+        n_same = int(np.count_nonzero(same))
+        if n_same < MIN_SAME:
+            return None
+        rate = measurable_rate(self.target, len(same) - n_same)
+        return _FirstFold({name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}, n_same)
 
     def _allows(self, name: str, held_out: list[HeldOut]) -> bool:
         """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
@@ -276,7 +311,7 @@ class Comparison:
             return False
         fold, start = held_out[0], time.perf_counter()
         try:
-            self.costs[name] = measure_cost(self.candidates[name][0], fold.samples, fold.known, self.n_jobs)
+            self.costs[name] = measure_cost(self.candidates[name].make, fold.samples, fold.known, self.n_jobs)
         except ValueError as error:
             self.skipped[name] = str(error)
             return False

@@ -30,6 +30,8 @@ ROUNDS_PER_EVALUATION = 5
 FPR_RANGE, N_FPRS, MIN_DIFFERENT, MAX_FPR = (1e-4, 1e-2), 15, 10, 0.5
 # Of these rates the lowest, the middle and the highest one are watched: at none of them may the TPR fall.
 WATCHED = [0, N_FPRS // 2, N_FPRS - 1]
+# Numbers of the units of the first and of the second sample of each pair.
+Units = tuple[NDArray[np.int64], NDArray[np.int64]]
 # Columns of a validation curve.
 CURVE = ("iteration", "tpr", "auc", "log_loss")
 
@@ -45,12 +47,15 @@ class HeldOut(NamedTuple):
         Weights of given pairs to learn from.
     known : ndarray of bool of shape (n_samples,)
         Samples that a representation may be fitted on.
+    units : ndarray of shape (n_samples,)
+        Number of the unit of each sample: what is held out as a whole.
     """
 
     seen: PairSource
     left_out: PairSource
     weights: NDArray[np.float64] | None
     known: NDArray[np.bool_]
+    units: NDArray[np.int64]
 
     def sample(self, rng: np.random.Generator, same_weighting: str) -> IndexPairs:
         """Return the held-out pairs, or some of them."""
@@ -103,7 +108,7 @@ def hold_out(
     if seen is None or left_out is None:
         return None
     drawn = left_out.sample(VALIDATION_PAIRS, np.random.default_rng(0), shuffle=False)
-    return HeldOut(seen, left_out, weights, ~out) if _is_enough(drawn) else None
+    return HeldOut(seen, left_out, weights, ~out, units) if _is_enough(drawn) else None
 
 
 def _hold_out_given(
@@ -126,7 +131,8 @@ def _hold_out_given(
             if seen.has_both_kinds and _is_enough(left_out):
                 known = np.zeros(n_samples, dtype=np.bool_)
                 known[seen.first] = known[seen.second] = True
-                return HeldOut(seen, left_out, None if weights is None else weights[is_seen], known)
+                own = np.arange(n_samples) if of_samples is None else of_samples
+                return HeldOut(seen, left_out, None if weights is None else weights[is_seen], known, own)
     return None
 
 
@@ -178,34 +184,44 @@ class ValidationCurve:
     ----------
     patience : int
         Number of rounds without improvement after which to stop.
+    same : ndarray of bool of shape (n_pairs,)
+        Whether each held-out pair is a same pair.
+    units : tuple of two ndarrays of shape (n_pairs,)
+        The units of the two samples of each pair, identities or samples, as numbers from 0: pairs that share one err together.
     """
 
     patience: int
+    same: NDArray[np.bool_]
+    units: Units
     results: list[tuple[float, ...]] = field(default_factory=list)
     best_iteration: int = 0
     best_roc: Roc = field(init=False)
     stopped: bool = False
     _best: float = -np.inf
+    _highest: float = -np.inf
+    _highest_iteration: int = 0
     _floor: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(WATCHED)))
 
-    def add(self, iteration: int, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> None:
+    def add(self, iteration: int, scores: NDArray[np.float64]) -> None:
         """Add the results after some rounds, and decide whether to stop.
 
         Rounds are the best so far if they have the highest TPR on average, and at no watched rate a TPR that is more than two
-        standard errors below that of earlier rounds: an average may rise while the top of the ranking breaks.
+        standard errors below that of earlier rounds: an average may rise while the top of the ranking breaks. While the average
+        rises, rounds go on: what broke may be repaired.
         """
+        same = self.same
         roc = roc_curve(scores, same)
-        n_same = int(np.count_nonzero(same))
-        rates = low_rates(len(same) - n_same)
+        rates = low_rates(int(np.count_nonzero(~same)))
         tprs = roc.at(rates)
         tpr = float(tprs.mean())
         self.results.append((iteration, tpr, roc.auc(), log_loss(scores, same)))
         watched = tprs[WATCHED]
-        errors = tpr_errors(roc, rates[WATCHED], n_same, len(same) - n_same)
-        self._floor = np.maximum(self._floor, watched - 2.0 * errors)
+        self._floor = np.maximum(self._floor, watched - 2.0 * tpr_errors(roc, rates[WATCHED], scores, same, self.units))
+        if tpr > self._highest:
+            self._highest, self._highest_iteration = tpr, iteration
         if tpr > self._best and (watched >= self._floor).all():
             self._best, self.best_iteration, self.best_roc = tpr, iteration, roc
-        self.stopped = iteration - self.best_iteration >= self.patience
+        self.stopped = iteration - self._highest_iteration >= self.patience
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the results as columns."""
@@ -229,11 +245,44 @@ def low_rates(n_different: int) -> NDArray[np.float64]:
     return np.geomspace(factor * low, min(factor * high, MAX_FPR), N_FPRS)
 
 
-def tpr_errors(roc: Roc, fpr: NDArray[np.float64], n_same: int, n_different: int) -> NDArray[np.float64]:
-    """Return standard errors of the TPR at false positive rates: that of a share, and that of the threshold of the rate."""
-    tpr = roc.at(fpr)
-    slope = (roc.at(np.minimum(2.0 * fpr, 1.0)) - roc.at(0.5 * fpr)) / (np.minimum(2.0 * fpr, 1.0) - 0.5 * fpr)
-    return np.sqrt(tpr * (1.0 - tpr) / n_same + slope**2 * fpr * (1.0 - fpr) / n_different)
+def tpr_errors(
+    roc: Roc, fpr: NDArray[np.float64], scores: NDArray[np.float64], same: NDArray[np.bool_], units: Units
+) -> NDArray[np.float64]:
+    """Return standard errors of the TPR at false positive rates: that of a share, and that of the threshold of the rate.
+
+    Pairs that share a unit are not independent: one sample that is like many others makes many of the few false positives.
+    """
+    above = np.minimum(2.0 * fpr, 1.0)
+    slopes = (roc.at(above) - roc.at(0.5 * fpr)) / (above - 0.5 * fpr)
+    thresholds = np.quantile(scores[~same], 1.0 - fpr)
+    found = np.empty(len(fpr))
+    for k, (threshold, slope) in enumerate(zip(thresholds, slopes, strict=True)):
+        accepted = scores >= threshold
+        influence = np.empty(len(scores))
+        for kind, effect in ((same, 1.0), (~same, -slope)):
+            shares = accepted[kind]
+            influence[kind] = effect * (shares - shares.mean()) / len(shares)
+        found[k] = error_of_sum(influence, units)
+    return found
+
+
+def error_of_sum(values: NDArray[np.float64], units: Units) -> float:
+    """Return the standard error of the sum of values of pairs, each zero on average; those that share a unit may err together.
+
+    Examples
+    --------
+    >>> values, own = np.array([1.0, -1.0, 1.0, -1.0]), np.arange(4)
+    >>> error_of_sum(values, (own, own + 4))  # no pair shares a unit
+    2.0
+    >>> round(error_of_sum(values, (own % 2, own % 2)), 2)  # two units, whose pairs are alike
+    2.83
+    """
+    first, second = units
+    apart = first != second
+    sums = np.bincount(np.concatenate([first, second[apart]]), weights=np.concatenate([values, values[apart]]))
+    # A pair of two units is in the sums of both. It counts no less than if it shared none.
+    squares = float(values @ values)
+    return float(np.sqrt(max(float(sums @ sums) - float(values[apart] @ values[apart]), squares)))
 
 
 def log_loss(scores: NDArray[np.float64], same: NDArray[np.bool_]) -> float:

@@ -294,11 +294,13 @@ def _posterior_ratio(make: Callable[[Size], Any]) -> Callable[[Size], Similarity
 class Candidate(NamedTuple):
     """A model that `AutoSimilarity` tries, at any size.
 
-    One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only.
+    One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only. One
+    that ``normalises`` the scores of another is tried if the other is not far behind.
     """
 
     make: Callable[[Size], Similarity]
     closed_set: bool
+    normalises: str | None = None
 
 
 #: What is tried, from the simplest on: among equals the first wins.
@@ -311,8 +313,10 @@ CANDIDATES: Mapping[str, Candidate] = {
     "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine, closed_set=False),
     "cosine of whitened embeddings": Candidate(_whitened_embedding_cosine, closed_set=False),
     "distance of whitened features": Candidate(_whitened_distance, closed_set=False),
-    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False),
-    "distance of whitened features relative to a cohort": Candidate(_cohort_distance, closed_set=False),
+    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False, normalises="cosine"),
+    "distance of whitened features relative to a cohort": Candidate(
+        _cohort_distance, closed_set=False, normalises="distance of whitened features"
+    ),
     # The scale of features does not matter, so that they need not be standardised.
     "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity(), closed_set=False),
     "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian, closed_set=False),
@@ -321,7 +325,9 @@ CANDIDATES: Mapping[str, Candidate] = {
     "forest along discriminant directions": Candidate(_oblique, closed_set=False),
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f, closed_set=False),
     "boosting along discriminant directions": Candidate(_boosting_oblique, closed_set=False),
-    "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False),
+    "forest relative to a cohort": Candidate(
+        _cohort_forest, closed_set=False, normalises="forest on f and pairwise coordinates"
+    ),
     "forest on all coordinates": Candidate(_on_all, closed_set=False),
     "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
