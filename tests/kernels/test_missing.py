@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 import oracle
 from simtree._kernels import boosting, boosting_search, cart, missing, missing_search, search
+from simtree._kernels.binning import BLOCK
 from simtree._kernels.search import Best, Rule
 from simtree.growing._boosting import MAX_STEP, empty_cells, padded
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.splitters._cart import CRITERIA
+from simtree.trees._binning import ByteBins, coordinate_edges
 from simtree.trees._code_walk import CodeWalk
 from simtree.trees._states import goes_above
 
@@ -85,6 +87,25 @@ def test_complete_pairs_among_incomplete_ones_have_the_same_coordinates(rng):
         pair_map.plain_values(SamplePairs(with_holes, with_holes, first, second)),
         pair_map.plain_values(SamplePairs(complete, complete, first, second)),
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_codes_count_the_edges_below_values_and_follow_them_for_states(rng, dtype):
+    """Also for edges that crowd in one step of the grid, and for a last block that is not full."""
+    X = holes(rng, np.exp(4.0 * rng.normal(size=(40, 3)))).astype(dtype)
+    pair_map = CoordinateSet(KINDS, 3, rng.normal(size=(2, 3)))
+    samples = pair_map.extend(X)
+    first, second = rng.integers(0, 40, (2, 3 * BLOCK + 5)).astype(np.int32)
+    pairs = SamplePairs(samples, samples, first, second)
+    values = pair_map.plain_values(pairs)
+    edges = coordinate_edges(pair_map, pairs, 20)
+    codes = np.empty((len(first), len(pair_map)), np.uint8)
+    bins = ByteBins(pair_map, edges)
+    bins.fill(pairs, codes, 1)
+    expected = [np.searchsorted(own, of_column) for own, of_column in zip(edges, values, strict=True)]
+    states = [values == oracle.ONE_MISSING, values == oracle.BOTH_MISSING]
+    np.testing.assert_array_equal(codes.T, np.select(states, [bins.n_bins, bins.n_bins + 1], expected))
+    assert [state.any() for state in states] == [True, True]
 
 
 # search ----------------------------------------------------------------------------------------------

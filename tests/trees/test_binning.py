@@ -61,6 +61,14 @@ def test_few_values_missed_by_the_subsample_are_still_exact():
 
 
 @pytest.mark.parametrize("max_bins", [255, None, 4])
+def test_states_of_missing_values_do_not_move_edges(rng, max_bins):
+    values = rng.integers(0, 30, 200).astype(float)
+    with_states = rng.permutation(np.concatenate([values, np.repeat([np.inf, -np.inf], 50)]))
+    np.testing.assert_array_equal(edges_of(with_states, max_bins), edges_of(values, max_bins))
+    assert edges_of(np.array([np.inf, -np.inf]), max_bins).size == 0
+
+
+@pytest.mark.parametrize("max_bins", [255, None, 4])
 def test_codes_and_thresholds_are_equivalent(rng, max_bins):
     X = rng.normal(size=(40, 6))
     y = np.arange(40) % 4

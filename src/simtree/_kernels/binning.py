@@ -5,12 +5,17 @@ edges in a value's own step, usually one or none, remain to be compared with it:
 
     steps  |  0  |  1  |  2  |  3  |  4  |      value x lies in step 3: six edges lie in the steps before it,
     edges     e    e e   eee   e x    e         and it is compared with the one edge in step 3
+
+Pairs are coded in blocks, coordinate by coordinate: the loops over a block are simple, so that most of them vectorise, and no
+branch depends on a value, because it would be mispredicted half of the time.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.coordinates import pair_value
+from simtree._kernels.coordinates import ABS_DIFF, PAIRWISE, SUM, coordinate_value
 
 N_STEPS = 1024
 # Padding with inf behind the edges of a coordinate: the binary search may read past the last edge.
@@ -20,14 +25,14 @@ BLOCK = 64
 
 
 @kernel
-def step_of(value, low, scale):
-    """Return the step of the grid that contains a value; despite rounding, it never decreases as the value increases.
+def position(value, low, scale):
+    """Return the position of a value in the grid, whose integer part is its step; it never decreases as the value increases.
 
     It is 0 for NaN: comparisons instead of max and min, which would return it.
     """
     step = (value - low) * scale
     step = step if step > 0.0 else 0.0
-    return np.int64(step if step < N_STEPS - 1.0 else N_STEPS - 1.0)
+    return step if step < N_STEPS - 1.0 else N_STEPS - 1.0
 
 
 @kernel
@@ -43,7 +48,7 @@ def lay_grid(edges, n_edges, low, scale, before, first_halving):
         in_step = 0
         last = -1
         for e in range(n_edges[c]):
-            step = step_of(edges[c, e], low[c], scale[c])
+            step = np.int64(position(edges[c, e], low[c], scale[c]))
             in_step = in_step + 1 if step == last else 1
             max_in_step = max(max_in_step, in_step)
             last = step
@@ -53,38 +58,91 @@ def lay_grid(edges, n_edges, low, scale, before, first_halving):
             first_halving[c] *= 2
 
 
+class Block(NamedTuple):
+    """Workspace for one coordinate of a block of pairs: their rows in A and in B, and what is found for each pair."""
+
+    first: np.ndarray
+    second: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    """Values of the feature in the two samples."""
+    value: np.ndarray
+    page: np.ndarray
+    """Where the page of the grid begins: 0 for values; see `missing` for coordinates without a value."""
+    step: np.ndarray
+    code: np.ndarray
+
+
+@kernel
+def new_block():
+    """Return a workspace in which no coordinate is missing."""
+    rows, numbers = np.empty((2, BLOCK), np.uint64), np.empty((3, BLOCK))
+    page, step, code = np.zeros(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty(BLOCK, np.uint64)
+    return Block(rows[0], rows[1], numbers[0], numbers[1], numbers[2], page, step, code)
+
+
+@kernel
+def set_rows(block, first, second):
+    """Set the pairs of the block; unsigned, so that indices are not checked for negative numbers."""
+    for q in range(first.shape[0]):
+        block.first[q], block.second[q] = first[q], second[q]
+
+
+@kernel
+def set_values(block, size, kind, f, A, B, pairwise):
+    """Set the values of a coordinate."""
+    x, y, value = block.x, block.y, block.value
+    if kind == PAIRWISE:
+        for q in range(size):
+            value[q] = pairwise[q, f]
+        return
+    column = np.uint64(f)
+    for q in range(size):
+        x[q], y[q] = A[block.first[q], column], B[block.second[q], column]
+    if kind == ABS_DIFF:
+        for q in range(size):
+            value[q] = abs(x[q] - y[q])
+    elif kind == SUM:
+        for q in range(size):
+            value[q] = x[q] + y[q]
+    else:
+        for q in range(size):
+            value[q] = coordinate_value(kind, x[q], y[q])
+
+
+@kernel
+def code_values(block, size, edges, low, scale, before, first_halving, codes, c):
+    """Fill ``codes[q, c]`` with the number of the sorted edges of a coordinate that lie below the value of pair q."""
+    value, step, code = block.value, block.step, block.code
+    for q in range(size):
+        step[q] = np.int32(position(value[q], low, scale)) + block.page[q]
+    if first_halving == 1:  # the usual case
+        for q in range(size):
+            found = np.uint64(before[np.uint64(step[q])])
+            codes[q, c] = found + np.uint64(edges[found] < value[q])
+        return
+    for q in range(size):
+        code[q] = before[np.uint64(step[q])]
+    halving = np.uint64(first_halving)
+    while halving > 0:
+        for q in range(size):
+            code[q] += halving * np.uint64(edges[code[q] + halving - np.uint64(1)] < value[q])
+        halving >>= np.uint64(1)
+    for q in range(size):
+        codes[q, c] = code[q]
+
+
 @kernel
 def fill_byte_codes(A, B, first, second, pairwise, kinds, features, edges, low, scale, before, first_halving, codes):
     """Fill ``codes[p, c]`` with the number of the sorted ``edges[c]`` that lie below coordinate c of pair p.
 
-    So ``code <= b`` is equivalent to ``value <= edges[c, b]`` for each b. No branch depends on a value, because it would be
-    mispredicted half of the time.
+    So ``code <= b`` is equivalent to ``value <= edges[c, b]`` for each b.
     """
-    n_coordinates = kinds.shape[0]
-    values = np.empty((n_coordinates, BLOCK))
+    block = new_block()
     for start in range(0, first.shape[0], BLOCK):
-        size = min(BLOCK, first.shape[0] - start)
-        for q in range(size):
-            a = A[first[start + q]]
-            b = B[second[start + q]]
-            for c in range(n_coordinates):
-                values[c, q] = pair_value(kinds[c], features[c], a, b, pairwise[start + q])
-        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
-
-
-@kernel
-def code_block(values, size, edges, low, scale, before, first_halving, codes):
-    """Fill ``codes[q, c]`` with the number of the sorted ``edges[c]`` that lie below ``values[c, q]``, for q below ``size``."""
-    for c in range(values.shape[0]):
-        own_edges, own_before, own_low, own_scale, halving = edges[c], before[c], low[c], scale[c], first_halving[c]
-        for q in range(size):
-            value = values[c, q]
-            code = np.int64(own_before[step_of(value, own_low, own_scale)])
-            if halving == 1:  # the usual case; twice as fast as the loop
-                code += own_edges[code] < value
-            else:
-                step = halving
-                while step > 0:
-                    code += step * (own_edges[code + step - 1] < value)
-                    step >>= 1
-            codes[q, c] = code
+        stop = min(start + BLOCK, first.shape[0])
+        set_rows(block, first[start:stop], second[start:stop])
+        own = codes[start:stop]
+        for c in range(kinds.shape[0]):
+            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+            code_values(block, stop - start, edges[c], low[c], scale[c], before[c], first_halving[c], own, c)

@@ -185,7 +185,8 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
     Bounds only lower gains. So the best split without them, which is found faster, is the best one if its values are within.
     """
     n = rule.one_code
-    half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32)
+    # Only cuts after a code that occurs are scored: the code, and the sums of the values up to it.
+    codes, half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     found, chosen = np.empty(n), np.empty(n)
     unit_g, unit_h = rule.gradient_unit, rule.hessian_unit
     g, h = np.float64(total >> HALF) * unit_g, np.float64(total & LOW_HALF) * unit_h
@@ -193,25 +194,27 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
     for k in range(begin, end):
         of_column, way = histogram[k], np.float64(directions[k])
         one, both = of_column[n], of_column[n + 1]
-        last, left = 0, np.int64(0)
+        n_found, left = np.uint64(0), np.int64(0)
         for code in range(n):
-            last = code if of_column[code] != 0 else last
             left += of_column[code]
-            half_g[code] = left >> HALF
-            half_h[code] = left & LOW_HALF
+            codes[n_found], half_g[n_found], half_h[n_found] = code, left >> HALF, left & LOW_HALF
+            n_found += np.uint64(of_column[code] != 0)
+        if n_found == 0:  # without values, there are states to separate
+            codes[0] = 0
+        n_cuts = max(np.int64(n_found), 1)
         if way == 0.0 and (one != 0 or both != 0):
-            fill_best_sides(half_g, half_h, last + 1, rule, g, h, one, both, found, chosen)
-            best, cut = -1.0, 0
-            for code in range(last + 1):
-                # A cut below all values would have to be the cut after all of them, with the sides exchanged.
-                if found[code] > best and (of_column[code] != 0 or code == last):
-                    best, cut = found[code], code
-            side = np.int64(chosen[cut])
-            left = (np.int64(half_g[cut]) << HALF) + half_h[cut] + left_states(of_column, n, side)
+            fill_best_sides(half_g, half_h, n_cuts, rule, g, h, one, both, found, chosen)
+            at, best = 0, -1.0
+            for i in range(n_cuts):
+                if found[i] > best:
+                    at, best = i, found[i]
+            side = np.int64(chosen[at])
+            left = (np.int64(half_g[at]) << HALF) + half_h[at] + left_states(of_column, n, side)
             if is_unbounded(rule, total, left, low, high):
-                gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), cut, side
+                gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), codes[at], side
                 continue
         gains[k], cuts[k], states[k] = -1.0, 0, 0
+        last = n_cuts - 1
         for side in range(N_SIDES):
             if (side & ONE_ABOVE and one == 0) or (side & BOTH_ABOVE and both == 0):
                 continue  # the same as a choice before
@@ -219,10 +222,9 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
             more_g, more_h = np.float64(more >> HALF) * unit_g, np.float64(more & LOW_HALF) * unit_h
             fill_gains(half_g, half_h, last, rule, g, h, more_g, more_h, low, high, way, before, found)
             fill_gains(half_g[last:], half_h[last:], 1, rule, g, h, more_g, more_h, low, high, 0.0, before, found[last:])
-            for code in range(last + 1):
-                is_better = found[code] > gains[k] or (found[code] == gains[k] and code < cuts[k])
-                if is_better and (of_column[code] != 0 or code == last):
-                    gains[k], cuts[k], states[k] = found[code], code, side
+            for i in range(n_cuts):
+                if found[i] > gains[k] or (found[i] == gains[k] and codes[i] < cuts[k]):
+                    gains[k], cuts[k], states[k] = found[i], codes[i], side
 
 
 @kernel

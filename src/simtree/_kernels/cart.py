@@ -26,8 +26,8 @@ OUTSIDE = -2
 
 # Up to this many pairs, comparing each pair with every other is faster than a histogram (must be below 256).
 MAX_COMPARED = 64
-# The same with missing values, where each cut takes longer to score.
-MAX_COMPARED_STATES = 160
+# The same with missing values, where a histogram is searched at the codes that occur only.
+MAX_COMPARED_STATES = 32
 
 
 class RegionRows(NamedTuple):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simtree._kernels.binning import BLOCK, code_block
+from simtree._kernels.binning import BLOCK, N_STEPS, code_values, new_block, set_rows, set_values
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import (
     ABS_DIFF,
@@ -39,6 +39,8 @@ ONE_ABOVE, BOTH_ABOVE, ONE_SEEN, BOTH_SEEN = 1, 2, 4, 8
 ALL_ABOVE, N_SIDES = 3, 4
 # Number of codes that states take.
 N_STATES = 2
+# Pages of a grid of bins, see `binning`, follow each other: that of the values, and those of the two states.
+ONE_PAGE, BOTH_PAGE = np.int32(N_STEPS), np.int32(2 * N_STEPS)
 
 
 class StateNodes(NamedTuple):
@@ -146,48 +148,52 @@ def fill_joint_pairwise(A, B, first, second, n_features, pairwise_kinds, pairwis
 
 
 @kernel
+def set_pages(block, size, kind, f, A, B, directions):
+    """Set the pages of a coordinate whose values are set: `ONE_PAGE` or `BOTH_PAGE` if it has no value, otherwise 0."""
+    page, x, y = block.page, block.x, block.y
+    if kind == PAIRWISE:
+        for q in range(size):
+            page[q] = BOTH_PAGE if block.value[q] == BOTH_MISSING else 0
+        return
+    for q in range(size):
+        page[q] = (ONE_PAGE if x[q] != x[q] else 0) + (ONE_PAGE if y[q] != y[q] else 0)
+    if is_along_direction(kind, f, directions):
+        for q in range(size):
+            if page[q] > 0:
+                block.value[q], lacking = joint_value(kind, f, A, block.first[q], B, block.second[q], directions)
+                page[q] = ONE_PAGE * lacking
+
+
+@kernel
 def fill_state_values(A, B, first, second, pairwise, kinds, features, directions, values):
     """Fill ``values[c, p]`` with coordinate c of pair p, or with its state."""
-    by_lacking = np.array([0.0, ONE_MISSING, BOTH_MISSING])
-    for p in range(first.shape[0]):
-        i, j = first[p], second[p]
+    block = new_block()
+    for start in range(0, first.shape[0], BLOCK):
+        stop = min(start + BLOCK, first.shape[0])
+        set_rows(block, first[start:stop], second[start:stop])
         for c in range(kinds.shape[0]):
-            value, n_lacking = value_and_lacking(kinds[c], features[c], A, i, B, j, pairwise, p)
-            if n_lacking > 0 and is_along_direction(kinds[c], features[c], directions):
-                value, n_lacking = joint_value(kinds[c], features[c], A, i, B, j, directions)
-            by_lacking[0] = value
-            values[c, p] = by_lacking[n_lacking]
+            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+            set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
+            own = values[c, start:stop]
+            for q in range(stop - start):
+                state = ONE_MISSING if block.page[q] == ONE_PAGE else BOTH_MISSING
+                own[q] = block.value[q] if block.page[q] == 0 else state
 
 
 @kernel
 def fill_state_codes(
-    A, B, first, second, pairwise, kinds, features, directions, one_code, edges, low, scale, before, first_halving, codes
+    A, B, first, second, pairwise, kinds, features, directions, edges, low, scale, before, first_halving, codes
 ):
-    """Fill codes as `fill_byte_codes` does; those of the two states are ``one_code`` and ``one_code + 1``."""
-    n_coordinates = kinds.shape[0]
-    values, lacking = np.empty((n_coordinates, BLOCK)), np.empty((n_coordinates, BLOCK), np.uint8)
-    # By the number of samples that lack the value: sums and products with these instead of choices, which become branches.
-    factor = np.array([1, 0, 0], codes.dtype)
-    added = np.array([0, one_code, one_code + 1], codes.dtype)
+    """Fill codes as `fill_byte_codes` does; ``before`` has a page for each state, which holds the code of the state."""
+    block = new_block()
     for start in range(0, first.shape[0], BLOCK):
-        size = min(BLOCK, first.shape[0] - start)
-        for q in range(size):
-            p = start + q
-            for c in range(n_coordinates):
-                found = value_and_lacking(kinds[c], features[c], A, first[p], B, second[p], pairwise, p)
-                values[c, q], lacking[c, q] = found
-        for c in range(n_coordinates):
-            if directions.shape[0] > 0 and is_along_direction(kinds[c], features[c], directions):
-                for q in range(size):
-                    if lacking[c, q] > 0:
-                        rows = first[start + q], second[start + q]
-                        found = joint_value(kinds[c], features[c], A, rows[0], B, rows[1], directions)
-                        values[c, q], lacking[c, q] = found
-        code_block(values, size, edges, low, scale, before, first_halving, codes[start : start + size])
-        for c in range(n_coordinates):
-            for q in range(size):
-                n_lacking = lacking[c, q]
-                codes[start + q, c] = factor[n_lacking] * codes[start + q, c] + added[n_lacking]
+        stop = min(start + BLOCK, first.shape[0])
+        set_rows(block, first[start:stop], second[start:stop])
+        own = codes[start:stop]
+        for c in range(kinds.shape[0]):
+            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+            set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
+            code_values(block, stop - start, edges[c], low[c], scale[c], before[c], first_halving[c], own, c)
 
 
 @kernel

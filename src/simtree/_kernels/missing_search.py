@@ -4,6 +4,9 @@ A cut sends the values up to a code, and some of the two states, to the left: ea
 for the states, so the result is the best of all such splits. The cut after the last value separates states only. The three
 algorithms correspond to those of `search`, and give the same result. Ties go to the lowest column, then to the lowest code,
 then to the first choice of sides.
+
+Four choices take longer to score than one, so that only cuts after a code that occurs are scored: in a column with missing
+values, and in a node with few pairs, many codes do not.
 """
 
 from typing import NamedTuple
@@ -15,8 +18,19 @@ from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
 from simtree._kernels.search import AUC, GINI, LOW_HALF, ONE_SAME, entropy, winner
 
 
+class Node(NamedTuple):
+    """What all cuts of a node share: weight and balance (same less different) of its pairs, limits of a child, impurity."""
+
+    total: float
+    balance: float
+    min_left: float
+    max_left: float
+    impurity: float
+    """Only set for criteria other than Gini."""
+
+
 class Sides(NamedTuple):
-    """The states of each column in a node: the balance, the weight and the number of their pairs; and the best sides so far."""
+    """The states of each column in a node: the balance, the weight and the number of their pairs."""
 
     one_balance: np.ndarray
     one_weight: np.ndarray
@@ -24,7 +38,14 @@ class Sides(NamedTuple):
     both_balance: np.ndarray
     both_weight: np.ndarray
     both_count: np.ndarray
-    chosen: np.ndarray
+
+
+@kernel
+def node_of(rule, node_same, node_different):
+    """Return what the cuts of a node share."""
+    a, b = rule.weight_same * node_same, rule.weight_different * node_different
+    own = 0.0 if rule.criterion == GINI else impurity(rule.criterion, a, b)
+    return Node(a + b, a - b, np.float64(rule.min_leaf), node_same + node_different - rule.min_leaf, own)
 
 
 @kernel
@@ -39,91 +60,65 @@ def lay_sides(rule, one, both):
         rule.weight_same * both_same - rule.weight_different * both_different,
         rule.weight_same * both_same + rule.weight_different * both_different,
         both_same + both_different,
-        np.zeros(one.shape[0], np.int64),
     )
 
 
 @kernel
-def score_sides(rule, node_same, node_different, sides, best, n_columns):
-    """Fill ``best.trial[c]`` as `score_trials` does with the best of four choices of sides, and ``sides.chosen[c]``.
+def score_sides(rule, node, sides, k, same, different):
+    """Return the impurity decrease of a cut of column k with the best of four choices of sides, and the choice as a float.
 
-    ``best.left_same`` and ``best.left_different`` are those of the values that go left.
+    ``same`` and ``different`` count the pairs with values that go left. The decrease is -1 if no choice is allowed. The first
+    of equal choices is taken.
     """
-    ws, wd = rule.weight_same, rule.weight_different
-    total = ws * node_same + wd * node_different
-    balance = ws * node_same - wd * node_different
-    min_left, max_left = rule.min_leaf, node_same + node_different - rule.min_leaf
+    a, b, n = rule.weight_same * same, rule.weight_different * different, same + different
+    one_balance, one_weight, one_count = sides.one_balance[k], sides.one_weight[k], sides.one_count[k]
+    both_balance, both_weight, both_count = sides.both_balance[k], sides.both_weight[k], sides.both_count[k]
+    d, t = a - b, a + b
     if rule.criterion != GINI:
-        base = impurity(rule.criterion, ws * node_same, wd * node_different)
-        for c in range(n_columns):
-            a, b = ws * best.left_same[c], wd * best.left_different[c]
-            n_values = best.left_same[c] + best.left_different[c]
-            best.trial[c] = -1.0
-            sides.chosen[c] = 0
-            for choice in range(N_SIDES):
-                one, both = 0.0 if choice & ONE_ABOVE else 1.0, 0.0 if choice & BOTH_ABOVE else 1.0
-                n_left = n_values + one * sides.one_count[c] + both * sides.both_count[c]
-                if n_left < min_left or n_left > max_left:
-                    continue
-                d = a - b + one * sides.one_balance[c] + both * sides.both_balance[c]
-                t = a + b + one * sides.one_weight[c] + both * sides.both_weight[c]
-                left = impurity(rule.criterion, 0.5 * (t + d), 0.5 * (t - d))
-                right = impurity(rule.criterion, 0.5 * (total - t + balance - d), 0.5 * (total - t - balance + d))
-                if base - left - right > best.trial[c]:
-                    best.trial[c] = base - left - right
-                    sides.chosen[c] = choice
-        return
-    twice = 2.0 * total
-    for c in range(n_columns):
-        a, b = ws * best.left_same[c], wd * best.left_different[c]
-        d, t, n = a - b, a + b, best.left_same[c] + best.left_different[c]
-        choice = 0
-        # Fractions are compared by their products, so that the four choices take one division.
-        u, v = fraction(
-            total,
-            balance,
-            min_left,
-            max_left,
-            d + sides.one_balance[c] + sides.both_balance[c],
-            t + sides.one_weight[c] + sides.both_weight[c],
-            n + sides.one_count[c] + sides.both_count[c],
-        )
-        top, bottom = u, v
-        u, v = fraction(
-            total,
-            balance,
-            min_left,
-            max_left,
-            d + sides.both_balance[c],
-            t + sides.both_weight[c],
-            n + sides.both_count[c],
-        )
-        better = u * bottom > top * v
-        top, bottom, choice = u if better else top, v if better else bottom, ONE_ABOVE if better else choice
-        u, v = fraction(
-            total,
-            balance,
-            min_left,
-            max_left,
-            d + sides.one_balance[c],
-            t + sides.one_weight[c],
-            n + sides.one_count[c],
-        )
-        better = u * bottom > top * v
-        top, bottom, choice = u if better else top, v if better else bottom, BOTH_ABOVE if better else choice
-        u, v = fraction(total, balance, min_left, max_left, d, t, n)
-        better = u * bottom > top * v
-        top, bottom, choice = u if better else top, v if better else bottom, ALL_ABOVE if better else choice
-        best.trial[c] = top / (twice * bottom) if top >= 0.0 else -1.0
-        sides.chosen[c] = choice
+        best, chosen = -1.0, 0.0
+        for choice in range(N_SIDES):
+            one, both = 0.0 if choice & ONE_ABOVE else 1.0, 0.0 if choice & BOTH_ABOVE else 1.0
+            found = other_decrease(
+                rule.criterion,
+                node,
+                d + one * one_balance + both * both_balance,
+                t + one * one_weight + both * both_weight,
+                n + one * one_count + both * both_count,
+            )
+            if found > best:
+                best, chosen = found, 1.0 * choice
+        return best, chosen
+    # Fractions are compared by their products, so that the four choices take one division, and loops over cuts vectorise.
+    top, bottom = fraction(node, d + one_balance + both_balance, t + one_weight + both_weight, n + one_count + both_count)
+    choice = 0.0
+    u, v = fraction(node, d + both_balance, t + both_weight, n + both_count)
+    better = u * bottom > top * v
+    top, bottom, choice = u if better else top, v if better else bottom, 1.0 * ONE_ABOVE if better else choice
+    u, v = fraction(node, d + one_balance, t + one_weight, n + one_count)
+    better = u * bottom > top * v
+    top, bottom, choice = u if better else top, v if better else bottom, 1.0 * BOTH_ABOVE if better else choice
+    u, v = fraction(node, d, t, n)
+    better = u * bottom > top * v
+    top, bottom, choice = u if better else top, v if better else bottom, 1.0 * ALL_ABOVE if better else choice
+    return top / (2.0 * node.total * bottom) if top >= 0.0 else -1.0, choice
 
 
 @kernel
-def fraction(total, balance, min_left, max_left, d, t, n):
+def fraction(node, d, t, n):
     """Return numerator and denominator of the decrease of the Gini impurity, times twice the total; -1 if a child is small."""
-    u = d * total - balance * t
-    is_allowed = (n >= min_left) & (n <= max_left)
-    return u * u if is_allowed else -1.0, t * (total - t) if is_allowed else 1.0
+    u = d * node.total - node.balance * t
+    is_allowed = (n >= node.min_left) & (n <= node.max_left)
+    return u * u if is_allowed else -1.0, t * (node.total - t) if is_allowed else 1.0
+
+
+@kernel
+def other_decrease(criterion, node, d, t, n):
+    """Return the decrease of another impurity than Gini; -1 if a child is small."""
+    if n < node.min_left or n > node.max_left:
+        return -1.0
+    left = impurity(criterion, 0.5 * (t + d), 0.5 * (t - d))
+    right = impurity(criterion, 0.5 * (node.total - t + node.balance - d), 0.5 * (node.total - t - node.balance + d))
+    return node.impurity - left - right
 
 
 @kernel
@@ -135,22 +130,29 @@ def impurity(criterion, a, b):
 @kernel
 def search_state_histogram(histogram, rule, node_same, node_different, n_columns, best):
     """Return the best column (``best`` holds its code and sides) as `search_histogram` does."""
-    sides = lay_sides(rule, histogram[rule.one_code, :n_columns], histogram[rule.one_code + 1, :n_columns])
-    best.score[:n_columns] = -1.0
-    best.states[:n_columns] = 0
-    counts = np.zeros(n_columns, np.int64)
-    for code in range(rule.one_code):
-        for c in range(n_columns):
-            counts[c] += histogram[code, c]
-            best.left_same[c] = counts[c] >> 32
-            best.left_different[c] = counts[c] & LOW_HALF
-        score_sides(rule, node_same, node_different, sides, best, n_columns)
-        for c in range(n_columns):
-            # A cut below all values would have to be the cut after all of them, with the sides of the states exchanged.
-            better = (best.trial[c] > best.score[c]) & ((histogram[code, c] != 0) | (code == rule.one_code - 1))
-            best.score[c] = best.trial[c] if better else best.score[c]
-            best.code[c] = code if better else best.code[c]
-            best.states[c] = sides.chosen[c] if better else best.states[c]
+    n = rule.one_code
+    node = node_of(rule, node_same, node_different)
+    sides = lay_sides(rule, histogram[n, :n_columns], histogram[n + 1, :n_columns])
+    # Of each cut after a code that occurs: the code, the counts of the values up to it, its decrease and its sides.
+    cuts, left_same, left_different = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    trial, chosen = np.empty(n), np.empty(n)
+    for k in range(n_columns):
+        n_found, left = np.uint64(0), np.int64(0)
+        for code in range(n):
+            own = histogram[code, k]
+            left += own
+            cuts[n_found], left_same[n_found], left_different[n_found] = code, left >> 32, left & LOW_HALF
+            n_found += np.uint64(own != 0)
+        # Without values, the last code remains, and there are states to separate.
+        n_cuts = max(np.int64(n_found), 1)
+        for i in range(n_cuts):
+            same, different = np.float64(left_same[i]), np.float64(left_different[i])
+            trial[i], chosen[i] = score_sides(rule, node, sides, k, same, different)
+        at, score = 0, -1.0
+        for i in range(n_cuts):
+            if trial[i] > score:
+                at, score = i, trial[i]
+        best.score[k], best.code[k], best.states[k] = score, cuts[at], np.int64(chosen[at])
     return winner(best, n_columns)
 
 
@@ -182,7 +184,8 @@ def search_state_compare(codes, same, rows, columns, rule, node_same, node_diffe
             block[at, k] = code
             one[k] += added if code == rule.one_code else 0
             both[k] += added if code > rule.one_code else 0
-    sides = lay_sides(rule, one, both)
+    node, sides = node_of(rule, node_same, node_different), lay_sides(rule, one, both)
+    chosen = np.empty(n_columns)
     left_same, left_different = np.empty(n_columns, np.uint8), np.empty(n_columns, np.uint8)
     cut = np.empty(n_columns, codes.dtype)
     best.score[:n_columns] = -1.0
@@ -200,15 +203,14 @@ def search_state_compare(codes, same, rows, columns, rule, node_same, node_diffe
             for k in range(n_columns):
                 left_different[k] += np.uint8(block[j, k] <= cut[k])
         for k in range(n_columns):
-            best.left_same[k] = left_same[k]
-            best.left_different[k] = left_different[k]
-        score_sides(rule, node_same, node_different, sides, best, n_columns)
+            same_left, different_left = np.float64(left_same[k]), np.float64(left_different[k])
+            best.trial[k], chosen[k] = score_sides(rule, node, sides, k, same_left, different_left)
         for k in range(n_columns):
             code = np.int64(cut[k])
             better = (best.trial[k] > best.score[k]) | ((best.trial[k] == best.score[k]) & (code < best.code[k]))
             best.score[k] = best.trial[k] if better else best.score[k]
             best.code[k] = code if better else best.code[k]
-            best.states[k] = sides.chosen[k] if better else best.states[k]
+            best.states[k] = np.int64(chosen[k]) if better else best.states[k]
     return winner(best, n_columns)
 
 
@@ -218,6 +220,7 @@ def search_state_sorted(codes, same, rows, columns, rule, node_same, node_differ
     n_rows = rows.shape[0]
     keys = np.empty(n_rows, np.int64)
     one, both = np.empty(1, np.int64), np.empty(1, np.int64)
+    node = node_of(rule, node_same, node_different)
     for k in range(columns.shape[0]):
         one[0], both[0], n_values = 0, 0, 0
         for r in range(n_rows):
@@ -241,11 +244,10 @@ def search_state_sorted(codes, same, rows, columns, rule, node_same, node_differ
                 code = keys[r] >> 1
                 if r + 1 < n_values and keys[r + 1] >> 1 == code:
                     continue
-            best.left_same[0] = n_same
-            best.left_different[0] = min(r + 1, n_values) - n_same
-            score_sides(rule, node_same, node_different, sides, best, 1)
-            if best.trial[0] > score:
-                score, chosen, states = best.trial[0], code, sides.chosen[0]
+            n_different = np.float64(min(r + 1, n_values) - n_same)
+            trial, choice = score_sides(rule, node, sides, 0, np.float64(n_same), n_different)
+            if trial > score:
+                score, chosen, states = trial, code, np.int64(choice)
         best.score[k], best.code[k], best.states[k] = score, chosen, states
     return winner(best, columns.shape[0])
 

@@ -213,16 +213,22 @@ class ByteBins:
         """Largest number of bins of the values of any coordinate."""
         return n_values(self.edges)
 
+    @cached_property
+    def _grid_with_states(self) -> tuple[NDArray[Any], ...]:
+        """The grid with a page for each state of missing values, which holds its code."""
+        edges, low, scale, before, first_halving = self._grid
+        pages = [np.full_like(before, self.n_bins + state) for state in range(N_STATES)]
+        return edges, low, scale, np.hstack([before, *pages]), first_halving
+
     def fill(self, pairs: SamplePairs, codes: NDArray[np.uint8], n_jobs: int | None) -> None:
         """Fill ``codes[p, c]`` with the code of coordinate c of pair p; codes of states are ``n_bins`` and ``n_bins + 1``."""
         lacks_values = pairs.lacks_values
-        states = (self.pair_map.kernel_directions, self.n_bins)
 
         def fill(start: int) -> None:
             part = self.pair_map.complete(pairs.take(slice(start, start + CHUNK)))
             own = codes[start : start + CHUNK]
             if lacks_values:
-                fill_state_codes(*part, *self._coordinates, *states, *self._grid, own)
+                fill_state_codes(*part, *self._coordinates, self.pair_map.kernel_directions, *self._grid_with_states, own)
             else:
                 kernels.fill_byte_codes(*part, *self._coordinates, *self._grid, own)
 
@@ -246,12 +252,6 @@ def thresholds(edges: Sequence[NDArray[np.float64]], coordinates: NDArray[Any], 
     return np.array(found, dtype=np.float64)
 
 
-def _values(pair_map: CoordinateSet, columns: list[int], pairs: SamplePairs) -> NDArray[np.float64]:
-    """Return the values of some coordinates, those of all pairs that have them."""
-    values = pair_map.some_values(pairs, columns)
-    return values[np.isfinite(values)] if pairs.lacks_values else values
-
-
 def coordinate_edges(pair_map: CoordinateSet, pairs: SamplePairs, max_bins: int | None) -> list[NDArray[np.float64]]:
     """Return the edges of each coordinate for these pairs; they do not depend on the order of the pairs' samples."""
     if max_bins is not None and pairs.lacks_values:
@@ -266,7 +266,8 @@ def coordinate_edges(pair_map: CoordinateSet, pairs: SamplePairs, max_bins: int 
         twins = dict(zip(pair_map.numbers("min").tolist(), pair_map.numbers("max").tolist(), strict=True))
     alone = set(range(len(edges))) - set(twins) - set(twins.values())
     for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
-        found = find_edges(_values(pair_map, group, sampled), max_bins, partial(_values, pair_map, group, pairs))
+        all_values = partial(pair_map.some_values, pairs, group)
+        found = find_edges(pair_map.some_values(sampled, group), max_bins, all_values)
         for column in group:
             edges[column] = found
     return edges
@@ -278,7 +279,7 @@ def find_edges(
     """Return the sorted edges of at most ``max_bins`` bins: midpoints between neighbouring values.
 
     If there are more distinct values than bins, the bins hold about equally many sampled values. All values are requested
-    only if the distinct sampled values fit the bins.
+    only if the distinct sampled values fit the bins. Infinite ones, which are states of missing values, are left out.
 
     Examples
     --------
@@ -286,16 +287,23 @@ def find_edges(
     >>> find_edges(values, max_bins=255, all_values=lambda: values).tolist()
     [1.5, 2.5]
     """
-    ordered = np.sort(sampled, axis=None)
+    ordered = _ordered(sampled)
     if max_bins is None or _n_distinct(ordered) <= max_bins:
-        distinct = np.unique(all_values())
+        everything = _ordered(all_values())
+        distinct = np.concatenate([everything[:1], everything[1:][everything[1:] != everything[:-1]]])
         if max_bins is None or len(distinct) <= max_bins:
             return _midpoints(distinct[:-1], distinct[1:])
         if len(ordered) < max_bins:  # the coordinate of most sampled pairs is missing
-            ordered = np.sort(all_values(), axis=None)
+            ordered = everything
     cuts = np.arange(1, max_bins) * len(ordered) // max_bins
     cuts = cuts[cuts > 0]
     return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))
+
+
+def _ordered(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the finite values in increasing order; sorting all of them is faster than selecting the finite ones first."""
+    ordered = np.sort(values, axis=None)
+    return ordered[np.searchsorted(ordered, -MAX_FLOAT) : np.searchsorted(ordered, MAX_FLOAT, side="right")]
 
 
 def _n_distinct(ordered: NDArray[np.float64]) -> int:

@@ -89,16 +89,17 @@ def sides_of(states: NDArray[Any], most_above: NDArray[np.bool_]) -> NDArray[np.
 def pack_tests(
     child: NDArray[np.int64], coordinate: NDArray[np.int64], code: NDArray[np.int64], states: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the tests of cells as `add_code_values` takes them: first child, states, coordinate, code (32, 2, 22, 8 bits).
+    """Return the tests of cells as `add_code_values` takes them, in 64 bits.
 
-    A leaf, whose child is -1, leads to itself: no code is above its own, which is 255, and no state goes on.
+    From the highest bits on they are the first child (31), whether a state leads to it (2), zero (1), the coordinate (22) and
+    the code (8). A leaf, whose child is -1, leads to itself: no code is above its own, which is 255.
     """
     leaf = child < 0
     follows = np.where(leaf, np.arange(len(child)), child).astype(np.uint64)
     column = np.where(leaf, 0, coordinate).astype(np.uint64)
-    sides = np.where(leaf, 0, states & ALL_ABOVE).astype(np.uint64)
+    stays = (~states & ALL_ABOVE).astype(np.uint64)
     codes = np.where(leaf, kernels.CODE_MASK, code.astype(np.uint64))
-    shifted = (follows << kernels.CHILD_SHIFT) | (sides << kernels.STATES_SHIFT) | (column << kernels.CODE_BITS)
+    shifted = (follows << kernels.CHILD_SHIFT) | (stays << kernels.STATES_SHIFT) | (column << kernels.CODE_BITS)
     return np.asarray(shifted | codes, dtype=np.uint64)
 
 
