@@ -14,7 +14,9 @@ one file, docs/results/tables.json by default, and what it has is not run again;
 docs/missing_measured.md of it.
 
 ``--costs`` compares the CPU time and the peak memory of fits: of complete samples with those of another version of simtree,
-whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones.
+whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones. Cells with missing values are harder
+to make pure, so that a forest has more of them: the time per cell is compared, too. The peers are given the matrix of features,
+whose computation is not counted, with the further features if values are missing.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ import numpy as np
 
 from accuracy import ours, peers_boosted
 from accuracy.data import Pairs, Split, make_samples, read_keystroke, read_samples, read_uci, split_identities, split_samples
-from accuracy.peers import F, Training
+from accuracy.peers import F, Training, coordinates
 from accuracy.settings import Setting
 from measure import memory_status
 from simtree import SimilarityBoosting, SimilarityForest
@@ -50,6 +52,9 @@ FPR = (1e-2, 1e-3)
 METRICS = ("AUC", "TPR at 0.01", "TPR at 0.001")
 SHARES = (0.1, 0.3)
 KINDS = (*F, "n_missing")
+PEERS = ("LightGBM", "XGBoost")
+# Rounds and leaves of boosting whose costs are measured.
+N_ROUNDS, N_LEAVES = 30, 63
 SETTINGS = tuple(Setting(rate, leaves) for leaves in (63, 15) for rate in (0.1, 0.03))
 # Share of the rounds and pairs of a run that only checks that everything works.
 CHECK_SHARE = 0.01
@@ -106,7 +111,7 @@ def with_holes(X: np.ndarray, way: str, share: float, seed: int) -> np.ndarray:
 def learners(n_pairs: int) -> dict[str, Callable[..., Any]]:
     """Return the training of each library that is installed, as a function of `Training` and of a setting."""
     found: dict[str, Callable[..., Any]] = {"simtree": partial(ours.boosted, fresh=False, n_pairs=n_pairs)}
-    for library in ("LightGBM", "XGBoost"):
+    for library in PEERS:
         if find_spec(library.lower()):
             how = {"kinds": KINDS, "n_pairs": n_pairs, "n_validation": n_pairs}
             found[library] = partial(peers_boosted.boosted, library=library, **how)
@@ -201,46 +206,60 @@ def run(
 # Costs, each measured in a fresh process that prints CPU seconds and the peak of its memory in bytes
 
 
-def cost_of(model: str, share: float, n_pairs: int) -> tuple[float, int]:
-    """Return the CPU time of a second fit in this process, and the peak memory above that before it."""
+def cost_of(model: str, share: float, n_pairs: int) -> tuple[float, int, int]:
+    """Return the CPU time of a second fit in this process, the peak memory above that before it, and the number of cells.
+
+    The cells of peers, whose trees have a fixed number of leaves, are not counted.
+    """
     data = make_samples(100, 40, 40)
     X = with_holes(data.X, "at random", share, 0) if share else data.X
-    made: dict[str, Any] = {
-        "forest": SimilarityForest(n_estimators=3, n_pairs=n_pairs, n_jobs=1, random_state=0),
-        "boosting": SimilarityBoosting(
-            n_estimators=30, n_pairs=n_pairs, early_stopping=False, refresh=10, n_jobs=1, random_state=0
-        ),
-    }
-    made[model].fit(X, data.y)  # compiles the kernels
+    if model in peers_boosted.LIBRARIES:
+        pairs = Training(X, data.y, None, 0, n_jobs=1).pairs(n_pairs)
+        rows = np.column_stack([pairs.first, pairs.second])
+        given = coordinates(X, rows, KINDS if share else F), pairs.same
+        library = peers_boosted.LIBRARIES[model]
+        made = library.make(N_ROUNDS, n_jobs=1, **{library.size: N_LEAVES})
+    else:
+        given = X, data.y
+        how = {"n_pairs": n_pairs, "n_jobs": 1, "random_state": 0}
+        made = (
+            SimilarityForest(n_estimators=3, **how)
+            if model == "forest"
+            else SimilarityBoosting(n_estimators=N_ROUNDS, max_leaf_nodes=N_LEAVES, early_stopping=False, refresh=10, **how)
+        )
+    made.fit(*given)  # compiles the kernels
     before = memory_status("VmRSS")
     start = time.process_time()
-    made[model].fit(X, data.y)
-    return time.process_time() - start, max(0, memory_status("VmHWM") - before)
+    made.fit(*given)
+    seconds, peak = time.process_time() - start, max(0, memory_status("VmHWM") - before)
+    return seconds, peak, sum(tree.n_cells for tree in getattr(made, "trees_", ()))
 
 
-def in_other_sources(sources: Path, model: str, share: float, n_pairs: int) -> tuple[float, int]:
+def in_other_sources(sources: Path, model: str, share: float, n_pairs: int) -> tuple[float, int, int]:
     """Return `cost_of` in a new process with other sources of simtree."""
     call = f"import bench_tables; print(*bench_tables.cost_of({model!r}, {share!r}, {n_pairs!r}))"
     path = os.pathsep.join([str(sources.resolve()), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, "-c", call], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
-    seconds, peak = done.stdout.split()[-2:]
-    return float(seconds), int(peak)
+    seconds, peak, cells = done.stdout.split()[-3:]
+    return float(seconds), int(peak), int(cells)
 
 
 def costs(before: Path | None, n_pairs: int, n_runs: int) -> dict[str, Any]:
-    """Return CPU seconds and peak memory of all runs, which alternate so that other load meets all of them alike."""
+    """Return CPU seconds, peak memory and cells of all runs, which alternate so that other load meets all of them alike."""
     here = ROOT / "src"
     cases = {"complete": (here, 0.0), "30 % missing": (here, 0.3)}
     if before is not None:
-        cases["complete, before"] = (before, 0.0)
+        cases |= {"complete, before": (before, 0.0), "30 % missing, before": (before, 0.3)}
     found: dict[str, Any] = {}
-    for model in ("forest", "boosting"):
+    for model in ("forest", "boosting", *(name for name in PEERS if find_spec(name.lower()))):
         for _ in range(n_runs):
             for case, (sources, share) in cases.items():
-                seconds, peak = in_other_sources(sources, model, share, n_pairs)
-                of_case = found.setdefault(model, {}).setdefault(case, {"seconds": [], "peak": []})
+                if model in PEERS and sources != here:
+                    continue
+                seconds, peak, cells = in_other_sources(sources, model, share, n_pairs)
+                of_case = found.setdefault(model, {}).setdefault(case, {"seconds": [], "peak": [], "cells": cells})
                 of_case["seconds"].append(seconds)
                 of_case["peak"].append(peak)
     return {"n_pairs": n_pairs, "found": found}
@@ -289,12 +308,15 @@ def cost_table(found: dict[str, Any]) -> str:
     """Return medians of CPU time and of memory, and their ratios to those of complete samples here."""
     rows = []
     for model, cases in found["found"].items():
-        base = {what: float(np.median(cases["complete"][what])) for what in ("seconds", "peak")}
+        base = {what: float(np.median(cases["complete"][what])) for what in ("seconds", "peak", "cells")}
         for case, values in cases.items():
-            seconds, peak = (float(np.median(values[what])) for what in ("seconds", "peak"))
-            ratios = [f"{seconds / base['seconds']:.3f}", f"{peak / base['peak']:.3f}" if base["peak"] else "-"]
-            rows.append([model, case, f"{seconds:.2f}", f"{peak / 1e6:.1f}", *ratios])
-    return markdown_table(["model", "samples", "CPU (s)", "peak memory (MB)", "time to complete", "memory to complete"], rows)
+            seconds, peak, cells = (float(np.median(values[what])) for what in ("seconds", "peak", "cells"))
+            ratio = seconds / base["seconds"]
+            per_cell = f"{ratio * base['cells'] / cells:.3f}" if cells else "-"
+            ratios = [f"{ratio:.3f}", per_cell, f"{peak / base['peak']:.3f}" if base["peak"] else "-"]
+            rows.append([model, case, f"{seconds:.2f}", f"{peak / 1e6:.1f}", f"{cells:,.0f}" if cells else "-", *ratios])
+    to_complete = ["time to complete", "time per cell to complete", "memory to complete"]
+    return markdown_table(["model", "samples", "CPU (s)", "peak memory (MB)", "cells", *to_complete], rows)
 
 
 def tables(report: dict[str, Any]) -> str:

@@ -38,6 +38,26 @@ def test_comparisons_that_are_lost_by_more_than_a_standard_error_are_listed():
     assert worse == ["at random, 10%, LightGBM, AUC: -0.0150 ± 0.0050"]
 
 
+def test_costs_are_compared_as_a_whole_and_per_cell():
+    case = {"peak": [2_000_000], "cells": 100}
+    forest = {"complete": {"seconds": [1.0, 9.0, 2.0], **case}, "30 % missing": {"seconds": [3.0], **case, "cells": 200}}
+    peer = {
+        "complete": {"seconds": [1.0], "peak": [0], "cells": 0},
+        "30 % missing": {"seconds": [1.5], "peak": [0], "cells": 0},
+    }
+    text = bench.cost_table({"found": {"forest": forest, "LightGBM": peer}})
+    assert "| forest | 30 % missing | 3.00 | 2.0 | 200 | 1.500 | 0.750 | 1.000 |" in text
+    assert "| LightGBM | 30 % missing | 1.50 | 0.0 | - | 1.500 | - | - |" in text
+
+
+def test_costs_of_a_peer_are_measured_on_the_same_pairs():
+    pytest.importorskip("lightgbm")
+    seconds, peak, cells = bench.cost_of("LightGBM", 0.3, 200)
+    assert seconds > 0.0
+    assert peak >= 0
+    assert cells == 0
+
+
 @pytest.mark.slow
 def test_quick_run_and_page(tmp_path):
     pytest.importorskip("lightgbm")
