@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 import shutil
 import struct
 
@@ -107,12 +108,27 @@ def postgres_server():
 SCHEMAS = (f"gallery_{number}" for number in itertools.count())
 
 
+# Fixtures that start programs: a database server, a browser, a service and the workers of a cluster.
+PROGRAMS = {"postgres_server", "browser", "running", "client"}
+# What a module says of all its tests.
+MARK_OF_ALL = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(slow|long)\b", re.MULTILINE)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark tests that start a server as slow, as all that start a program."""
+    """Mark tests that start a program as slow."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
+        if PROGRAMS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not import modules whose tests are all left out: what they import takes as long as many fast tests."""
+    if collection_path.suffix != ".py":
+        return None
+    mark = MARK_OF_ALL.search(collection_path.read_text(encoding="utf-8"))
+    left_out = {part.strip() for part in config.option.markexpr.split(" and ")}
+    return True if mark and f"not {mark[1]}" in left_out else None
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])

@@ -6,13 +6,12 @@ import logging
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
-
-from simtree.dask import _cluster, _samples
 
 
 @pytest.fixture(scope="session")
 def client():
+    from distributed import Client, LocalCluster
+
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
@@ -31,10 +30,10 @@ def people():
 @pytest.fixture
 def too_large(monkeypatch):
     """As if no worker had room for all samples: rows are sent to those who need them."""
-    monkeypatch.setattr(_cluster, "SHARED_MEMORY", 0.0)
+    monkeypatch.setattr("simtree.dask._cluster.SHARED_MEMORY", 0.0)
 
 
 @pytest.fixture
 def small_batches(monkeypatch):
     """As if the rows of two trees were all that workers have room for."""
-    monkeypatch.setattr(_samples, "BATCH_MEMORY", 1e-12)
+    monkeypatch.setattr("simtree.dask._samples.BATCH_MEMORY", 1e-12)

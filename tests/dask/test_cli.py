@@ -34,7 +34,6 @@ def invoke(*command):
     return result
 
 
-@pytest.mark.slow
 def test_a_folder_on_a_cluster_gives_the_model_of_a_file(folder, client, tmp_path):
     address = client.scheduler.address
     options = ["--label", "person", "--drop", "day", "--trees", 3]
@@ -79,7 +78,6 @@ def test_without_dask(folder, monkeypatch, tmp_path):
     assert 'pip install "simtree[dask]"' in result.output
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("option", [("--categories", "a"), ("--missing", "?")])
 def test_options_for_files_are_refused_for_a_folder_on_a_cluster(folder, client, tmp_path, option):
     command = ["fit", folder, "--label", "person", "-o", tmp_path / "m.simtree", "--dask", client.scheduler.address, *option]

@@ -19,6 +19,8 @@ from simtree import CutSplitter, SimilarityForest, evaluate
 from simtree import dask as simdask
 from simtree.dask import _cluster, _scoring
 
+pytestmark = pytest.mark.slow
+
 FOREST = SimilarityForest(n_estimators=4, n_pairs=300, max_depth=3, splitter=CutSplitter(), random_state=0)
 
 
@@ -118,7 +120,6 @@ def test_two_fits_at_once(people, client):
         np.testing.assert_array_equal(model.pair_score(rows, X), expected.pair_score(rows, X))
 
 
-@pytest.mark.slow
 def test_all_workers_are_lost(people, tmp_path, monkeypatch):
     """Without a nanny nobody starts another worker: waiting ends with an error, here after a moment."""
     assert _cluster.MAX_SECONDS_ALONE + 2 * _cluster.SECONDS_PER_LOOK < 60.0

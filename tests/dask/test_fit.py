@@ -29,6 +29,8 @@ from simtree import (
 from simtree import dask as simdask
 from simtree.representation import _applied
 
+pytestmark = pytest.mark.slow
+
 FOREST = SimilarityForest(n_estimators=3, n_pairs=500, max_depth=4, random_state=0)
 TREE = SimilarityTree(max_depth=3, n_pairs=500, random_state=0)
 MODELS = {
@@ -56,12 +58,8 @@ def file_of(model, folder):
     return (folder / "model.simtree").read_bytes()
 
 
-# One model of each kind is enough while one works; the others take the same ways.
-FAST = {"forest", "out-of-bag", "gaussian", "voting"}
-
-
 @pytest.mark.filterwarnings("ignore:n_estimators")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in MODELS])
+@pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_that_of_one_machine(name, people, client, too_large, small_batches, tmp_path):
     X, y = people
     y = y % 10 if name in CLOSED else y
@@ -108,7 +106,6 @@ def test_any_form_of_samples(form, fits, people, client, tmp_path, request):
     assert file_of(simdask.fit(clone(FOREST), given, labels, client=client), tmp_path) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:refill=True lowers")
 @pytest.mark.parametrize("fits", [True, False])
 def test_hard_pairs_and_more_trees(fits, people, client, tmp_path, request):
@@ -170,7 +167,6 @@ def test_one_pass_over_the_chunks_per_batch_of_trees(memory, people, client, too
     assert sorted(reads.values()) == [2 + n_batches] * 3 + [3 + n_batches]
 
 
-@pytest.mark.slow
 def test_dask_is_imported_for_dask_alone():
     import subprocess
     import sys
@@ -180,7 +176,6 @@ def test_dask_is_imported_for_dask_alone():
     assert run.stdout.split() == ["False", "False"]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:target_fpr")
 def test_candidates_are_compared_at_the_same_time(people, client, monkeypatch):
     from simtree import AutoSimilarity

@@ -13,6 +13,8 @@ from simtree import dask as simdask
 from simtree.cli._app import app
 from simtree.dask import _gallery
 
+pytestmark = pytest.mark.slow
+
 NOW = 1.7e9
 
 

@@ -16,6 +16,8 @@ from simtree import dask as simdask
 from simtree._utils.progress import watched_pairs
 from simtree.dask import _scoring
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def forest(people):
