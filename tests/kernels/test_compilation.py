@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
 import pytest
 
 import simtree
@@ -49,6 +51,20 @@ def installed(tmp_path):
     return target
 
 
+@pytest.fixture
+def imported_from(monkeypatch):
+    """A function that imports how kernels are compiled from another installation, which looks for its cache folder anew."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+
+    def imported(package):
+        spec = importlib.util.spec_from_file_location("compilation_elsewhere", package / "_kernels" / "compilation.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return imported
+
+
 def test_second_process_loads_what_the_first_compiled_and_says_nothing(tmp_path):
     first, second = (run(CALL, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert first.stdout.startswith(str(tmp_path))
@@ -69,13 +85,13 @@ def test_a_script_is_told_once_per_group_of_kernels(capsys):
     assert capsys.readouterr().err.count("compiling kernels for growing and scoring trees") == 1
 
 
-def test_a_change_of_any_kernel_gets_a_new_cache(installed, tmp_path):
-    where = "import simtree._kernels.compilation as c; print(c.CACHE_FOLDER)"
-    settings = {"PYTHONPATH": str(installed.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
-    before = run(where, **settings).stdout
+def test_a_change_of_any_kernel_gets_a_new_cache(installed, imported_from):
+    before = imported_from(installed).CACHE_FOLDER
+    assert before == imported_from(installed).CACHE_FOLDER
+    assert Path(before).parent == installed / "_kernels" / "__pycache__"
     source = installed / "_kernels" / "coordinates.py"
     source.write_text(source.read_text() + "\n")
-    assert run(where, **settings).stdout != before
+    assert before != imported_from(installed).CACHE_FOLDER
 
 
 def test_read_only_installation_caches_in_the_users_folder(installed, tmp_path):
@@ -89,12 +105,17 @@ def test_read_only_installation_caches_in_the_users_folder(installed, tmp_path):
     assert run(CALL, **settings).stdout.split()[1] == "1"
 
 
-def test_without_any_writable_folder_it_still_works(installed, tmp_path):
+def test_without_any_writable_folder_it_still_works(installed, imported_from, monkeypatch, tmp_path):
     (installed / "_kernels" / "__pycache__").write_text("")
     nowhere = tmp_path / "file"
     nowhere.write_text("")
-    settings = {"PYTHONPATH": str(installed.parent), "XDG_CACHE_HOME": str(nowhere), "PYTHONDONTWRITEBYTECODE": "1"}
-    assert run(CALL, **settings).stdout.split()[0] == "None"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    elsewhere = imported_from(installed)
+    assert elsewhere.CACHE_FOLDER is None
+    compiled = elsewhere.kernel(lambda x: x + 1)
+    assert compiled(2) == 3
+    assert compiled.signatures
 
 
 def read_terminal(terminal):
@@ -129,7 +150,7 @@ def test_compilation_is_announced_on_a_terminal(tmp_path):
 
 
 def test_the_command_announces_compilation_in_plain_lines(tmp_path):
-    code = f"import simtree._kernels.compilation as c; c.announce_in_plain_lines(); c.SECONDS_BETWEEN_LINES = 0; {FIT}"
+    code = f"import simtree._kernels.compilation as c; c.announce_in_plain_lines(); c.SECONDS_BETWEEN_LINES = 0\n{CALL}"
     said = run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr.splitlines()
     assert said[0] == "simtree: compiling kernels for growing and scoring trees, once per machine ..."
     assert said[1].startswith("simtree: 1 of at most ")
