@@ -58,7 +58,7 @@ class Size:
 # MEDIUM is for the quick run of all benchmarks on real data, QUICK to check on synthetic data that this one runs.
 MEDIUM = Size(n_components=153, n_pairs=20_000, n_scored=100_000, n_drawn=500_000, n_imports=1)
 FULL = Size(n_components=153, n_pairs=100_000, n_scored=1_000_000, n_drawn=10_000_000, n_imports=5)
-QUICK = Size(n_components=8, n_pairs=20_000, n_scored=10_000, n_drawn=50_000, n_imports=1, first_splitter="cross")
+QUICK = Size(n_components=8, n_pairs=5_000, n_scored=10_000, n_drawn=50_000, n_imports=1, first_splitter="cross")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import bench_scaling
 import bench_score
 import bench_search
 import bench_split
+import measure
 import page
 import programs
 import run
@@ -57,6 +59,22 @@ def test_section_survives_json():
 
 def test_runs_are_joined_in_order():
     assert joined([{"a": [1.0]}, {"a": [2.0], "b": [3.0]}]) == {"a": [1.0, 2.0], "b": [3.0]}
+
+
+def test_compilation_is_what_the_first_of_two_calls_takes_longer(monkeypatch):
+    """The first finds an empty cache, the second that of the first."""
+    folders, times = [], iter([5.0, 2.0])
+
+    def called(first_call):
+        folders.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+        assert list(folders[-1].iterdir()) == [folders[-1] / "kernel"][: len(folders) - 1]
+        (folders[-1] / "kernel").touch()
+        return first_call()
+
+    monkeypatch.setattr(measure, "in_fresh_process", called)
+    assert measure.seconds_of_compilation(times.__next__) == 3.0
+    assert folders[0] == folders[1]
+    assert not folders[0].exists()
 
 
 # The sections, in this process: starting others takes longer than all they do
