@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 def timings():
     """Timings of one password typed by 130 people: few of each, with long tails."""
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(130), 10)
-    return np.exp(rng.normal(size=(130, 8))[y] + 0.5 * rng.standard_t(3, size=(1300, 8)) - 2), y
+    y = np.repeat(np.arange(130), 5)
+    return np.exp(rng.normal(size=(130, 8))[y] + 0.5 * rng.standard_t(3, size=(650, 8)) - 2), y
 
 
 def test_four_commands_from_a_table_to_a_decision(tmp_path):
