@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,14 @@ MAX_ROWS = 10
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def imports(path):
     """Dotted names that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -90,7 +96,7 @@ def test_tuples_that_kernels_take_are_defined_beside_them():
 
 def test_matplotlib_is_imported_inside_functions_only():
     for path in MODULES:
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
                 assert not any(name.split(".")[0] == "matplotlib" for name in names), path
@@ -105,7 +111,7 @@ def test_a_module_has_at_most_600_lines_and_says_what_it_is(path):
 
 def test_public_functions_have_docstrings():
     for path in MODULES:
-        tops = ast.parse(path.read_text()).body
+        tops = parsed(path).body
         members = [node for top in tops if isinstance(top, ast.ClassDef) for node in top.body]
         for node in [*tops, *members]:
             if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
