@@ -30,7 +30,7 @@ from simtree.metrics import (
     zero_fnmr,
 )
 
-SETTINGS = settings(deadline=None, max_examples=100)
+SETTINGS = settings(deadline=None, max_examples=40)
 # Scores with few levels, as trees have them: of 2000 different pairs one scores 4, three 3, and one 2.
 TIED_SAME = np.array([4, 4, 3, 3, 3, 2])
 TIED_DIFFERENT = np.repeat([4, 3, 2, 1], [1, 3, 1, 1995])

@@ -31,7 +31,7 @@ PERFECT = Roc([0, 0, 1], [0, 1, 1])
 WORST = Roc([0, 1, 1], [0, 0, 1])
 HALF = Roc([0, 0, 1, 1], [0, 0.5, 0.5, 1])  # jumps at both ends, crosses the diagonal in the middle
 
-SETTINGS = settings(deadline=None, max_examples=100)
+SETTINGS = settings(deadline=None, max_examples=40)
 
 
 # --- strategies and plain restatements ------------------------------------------------------------------------------
