@@ -23,6 +23,7 @@ every_display = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def _close_figures():
+    plt.close("all")  # those that tests of other modules left open
     yield
     plt.close("all")
 
