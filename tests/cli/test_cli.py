@@ -110,12 +110,6 @@ def test_nothing_is_imported_before_ctrl_c_is_watched():
     assert imported == {"__future__", "os", "signal", "sys", "types"}
 
 
-def test_the_library_leaves_ctrl_c_alone():
-    code = "import signal, simtree; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
 def test_table1_prints_its_table_and_names_its_files(table1):
     out, done = table1
     assert "| class asymmetry | 0.5 | 3 | 3 | 1118 | 0.07 |" in done.stdout

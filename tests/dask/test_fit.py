@@ -167,15 +167,6 @@ def test_one_pass_over_the_chunks_per_batch_of_trees(memory, people, client, too
     assert sorted(reads.values()) == [2 + n_batches] * 3 + [3 + n_batches]
 
 
-def test_dask_is_imported_for_dask_alone():
-    import subprocess
-    import sys
-
-    code = "import sys, simtree, simtree.models, simtree.evaluation; print('dask' in sys.modules, 'distributed' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "False"]
-
-
 @pytest.mark.filterwarnings("ignore:target_fpr")
 def test_candidates_are_compared_at_the_same_time(people, client, monkeypatch):
     from simtree import AutoSimilarity

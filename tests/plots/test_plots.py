@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import subprocess
-import sys
 from dataclasses import replace
 
 import matplotlib
@@ -58,14 +56,6 @@ def tree(blobs):
     return SimilarityTree(max_depth=5, random_state=0).fit(*blobs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["simtree", "simtree.plots"])
-def test_an_import_does_not_import_matplotlib(module):
-    code = f"import sys, {module}; print('matplotlib' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False"
-
-
 # --- TreeDisplay
 
 
@@ -106,6 +96,7 @@ def test_a_single_test_is_written_as_it_is_inside(coordinate, expected):
     assert drawn.test_text_[0].get_text() == expected
 
 
+@pytest.mark.slow
 def test_a_tree_has_a_title_within_its_figure(tree):
     for max_depth, title in ((1, "Similarity tree, 1 level of 5"), (9, "Similarity tree")):
         drawn = TreeDisplay.from_estimator(tree, max_depth=max_depth)
@@ -143,6 +134,7 @@ def test_texts_do_not_overlap(any_tree, size, length):
     assert all(text.get_text().strip() for text in drawn.test_text_.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", ["000000", "111111", "010101", "001101", "0", "1"])
 def test_a_lopsided_tree_is_drawn_without_overlap(sides):
     """At each level one cell is split: the inside (0) or the outside (1) child of the one before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -43,18 +44,42 @@ def test_documented_parameters_are_those_of_the_signature(obj):
     assert ">>>" in doc, f"{obj.__qualname__} has no example"
 
 
+# All in one interpreter: an import takes seconds.
+FRESH = """
+import json, signal, sys
+import simtree
+at_once, ctrl_c = sorted(sys.modules), signal.getsignal(signal.SIGINT) is signal.default_int_handler
+simtree.datasets.make_tree_law, simtree.metrics.roc_curve, simtree.plots.RocDisplay
+import simtree.evaluation, simtree.models
+print(json.dumps([at_once, ctrl_c, sorted(sys.modules)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """Return what is imported with the package, whether Ctrl-C is Python's own, and what is imported with public modules."""
+    return json.loads(subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True).stdout)
+
+
 @pytest.mark.slow
-def test_public_modules_come_when_asked_for():
-    code = "import simtree; simtree.datasets.make_tree_law; simtree.metrics.roc_curve; simtree.plots.RocDisplay"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_public_modules_come_when_asked_for(fresh):
+    assert {"simtree.datasets", "simtree.metrics", "simtree.plots"} <= set(fresh[2])
     with pytest.raises(AttributeError, match="no attribute 'dataset'"):
         simtree.dataset  # noqa: B018
 
 
 @pytest.mark.slow
-def test_import_brings_only_what_is_needed_at_once():
+def test_import_brings_only_what_is_needed_at_once(fresh):
     """No plots, frames or command line, and not the slow parts of scikit-learn (which itself imports pandas if it is there)."""
-    later = {"matplotlib", "polars", "typer", "torch", "sklearn.metrics", "sklearn.svm"}
-    code = f"import sys, simtree; print(*sorted({later} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == ""
+    assert not {"matplotlib", "polars", "typer", "torch", "sklearn.metrics", "sklearn.svm"} & set(fresh[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["dask", "distributed", "matplotlib"])
+def test_libraries_for_clusters_and_pictures_are_imported_for_these_alone(fresh, library):
+    assert library not in fresh[2]
+
+
+@pytest.mark.slow
+def test_the_library_leaves_ctrl_c_alone(fresh):
+    assert fresh[1] is True
