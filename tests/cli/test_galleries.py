@@ -22,6 +22,8 @@ from simtree.cli._app import app
 from simtree.evaluation import LearnedFusion
 from simtree.gallery import _enrolment as enrolment
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["hold", "flight", "press", "tilt"]
 LABEL = ["--label", "person"]
 
@@ -100,7 +102,6 @@ def test_from_a_table_to_an_answer(folder, gallery, tmp_path):
     assert json.loads(run("verify", gallery, folder / "new.csv", *LABEL, "--json").stdout)["n_claims"] == 20
 
 
-@pytest.mark.slow
 def test_the_five_commands_of_the_page(folder, tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text(encoding="utf-8")
     commands = page.partition("```sh\n")[2].partition("```")[0].splitlines()

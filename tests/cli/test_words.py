@@ -157,6 +157,7 @@ def test_a_number_stands_for_a_missing_value(tmp_path):
     assert [None if pd.isna(cell) else cell for cell in found["shop"]] == ["007", None, "-999", None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["csv", "parquet"])
 def test_values_of_categories_are_text_in_every_file(tmp_path, end):
     """A column that holds digits only in one file, and words in another, has the same values."""

@@ -52,6 +52,7 @@ def test_cells_partition_the_box(depth, n_features):
     np.testing.assert_array_equal(membership(law, points).sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_split_variable_and_value_are_uniform():
     laws = [make_tree_law(1, n_features=2, random_state=seed) for seed in range(2000)]
     cut = np.array([law.upper[0] < 1 for law in laws])  # The first cell ends where the root splits.

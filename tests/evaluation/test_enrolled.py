@@ -12,6 +12,8 @@ from simtree.evaluation._enrolled import Templates, fused_scorer
 from simtree.evaluation._templates import Fusion
 from simtree.metrics import cmc, fnir_at_fpir, searches
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def people():

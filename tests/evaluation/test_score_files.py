@@ -32,6 +32,7 @@ def test_what_is_written_comes_back_bit_for_bit(format, tmp_path):
         assert list(iterate_scores(tmp_path / "scores")) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(COMPARISONS, max_size=5), st.sampled_from(FORMATS))
 def test_any_words_come_back(lines, format):
     with tempfile.TemporaryDirectory() as folder:
@@ -40,6 +41,7 @@ def test_any_words_come_back(lines, format):
     assert [line[:4] for line in found] == [line[:4] for line in lines]
 
 
+@pytest.mark.slow
 @given(st.lists(st.builds(Comparison, *[st.text(max_size=5)] * 3, st.floats(-9, 9), st.text(max_size=5)), max_size=5))
 def test_any_text_comes_back_from_csv(lines):
     with tempfile.TemporaryDirectory() as folder:

@@ -39,6 +39,7 @@ def traces(gallery, X):
 SIZES = {"one": [1], "merged": [3] * 70, "large": [400], "several": [40] * 9}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "sizes", "options"),
     [

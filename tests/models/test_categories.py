@@ -168,6 +168,7 @@ def test_what_is_left_out_does_not_tell_same_pairs():
     assert max(of_ratios, best) < of_equality + 0.01
 
 
+@pytest.mark.slow
 def test_out_of_bag_figures_of_noise_are_those_of_chance():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(100), 6)
@@ -418,6 +419,7 @@ ENSEMBLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_what_combines_trees_takes_tables_as_they_are(name, tmp_path):
     table, y = people()
@@ -458,6 +460,7 @@ def test_members_that_take_numbers_only_or_name_other_columns_are_refused():
     assert VotingSimilarity(mixed).fit(table, y).score(people(1)[0], y) > 0.65
 
 
+@pytest.mark.slow
 def test_auto_of_complete_numbers_refuses_holes_when_scoring():
     table, y = people()
     auto = AutoSimilarity(target_fpr=0.2, time_budget=0.0, open_set=True, random_state=0).fit(table[["height"]], y)

@@ -306,7 +306,7 @@ def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
             rng = np.random.default_rng(seed)
             y = np.repeat(np.arange(30), 6)
             X, other = (spread * rng.normal(size=(30, 6))[y] + rng.normal(size=(180, 6)) for _ in range(2))
-            forest = small(n_estimators=100, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
+            forest = small(n_estimators=60, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
             drawn = PairSampler(y).all_pairs()
             scores = forest.pair_score(np.column_stack([drawn.first, drawn.second]), other)
             rocs = forest.oob_roc_, roc_curve(scores, drawn.same)
@@ -318,6 +318,7 @@ def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
     assert oob_auc == pytest.approx(unseen_auc, abs=0.02)
 
 
+@pytest.mark.slow
 def test_out_of_bag_figures_of_a_previous_fit_are_forgotten(blobs):
     forest = small(n_estimators=120, oob_score=True).fit(*blobs)
     forest.set_params(oob_score=False).fit(*blobs)
@@ -518,6 +519,7 @@ def test_refilling_never_turns_a_model_below_chance():
     assert refilled.score(other, y) > without.score(other, y) - 0.04 > 0.6
 
 
+@pytest.mark.slow
 def test_a_second_half_that_loses_is_dropped_with_a_warning(blobs, monkeypatch):
     """Trees on pairs with the labels swapped."""
     X, y = blobs
@@ -639,6 +641,7 @@ def test_bad_parameters(blobs, parameters, error, message):
         small(**parameters).fit(*blobs)
 
 
+@pytest.mark.slow
 def test_training_curve_and_threshold(blobs):
     X, y = blobs
     forest = small().fit(X, y)

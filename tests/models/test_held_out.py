@@ -13,6 +13,8 @@ from simtree import GaussianSimilarity, SimilarityForest, SimilarityTree
 from simtree.models import _held_out as held_out
 from simtree.models._held_out import LEVELS, OutOfBagScores
 
+pytestmark = pytest.mark.slow
+
 
 def identities(n, seed, centres=1.5, samples=5):
     rng = np.random.default_rng(seed)
@@ -34,14 +36,12 @@ def check(model, X, y, **options):
         return model.calibrate_threshold(X, y, strategy="accuracy", **options).held_out_check_
 
 
-@pytest.mark.slow
 def test_training_data_are_recognised_and_new_ones_are_not(forest):
     assert check(forest, *identities(25, 0)).suspicious
     excess = [check(forest, *identities(n, seed)).excess for n in (12, 25, 60) for seed in range(1, 8)]
     assert max(excess) < held_out.MAX_EXCESS
 
 
-@pytest.mark.slow
 def test_a_part_of_the_training_data_in_another_order_is_recognised_by_its_scores():
     X, y = identities(60, 0, centres=0.8)
     model = clone(FOREST).fit(X, y)
@@ -71,7 +71,6 @@ def test_other_models_cannot_tell(model):
     assert found.suspicious is None
 
 
-@pytest.mark.slow
 def test_it_warns_or_refuses_and_a_refusal_changes_nothing():
     X, y = identities(25, 0)
     model = clone(FOREST).fit(X, y)
@@ -85,7 +84,6 @@ def test_it_warns_or_refuses_and_a_refusal_changes_nothing():
     assert not hasattr(model.set_threshold(0.0), "held_out_check_")
 
 
-@pytest.mark.slow
 def test_given_pairs_with_groups():
     X, y = identities(25, 0, centres=0.8)
     pairs = simtree.pairs.PairSampler(y).sample(1500, np.random.default_rng(0))

@@ -57,6 +57,7 @@ def test_drawn_pairs_are_uniform_over_their_kind_with_very_unequal_classes():
             assert statistic < chi2.ppf(1 - 1e-6, keep.sum() - 1)
 
 
+@pytest.mark.slow
 def test_drawn_pairs_are_uniform_pair_by_pair():
     y = [0, 0, 0, 0, 1, 1, 2, 1, 2]
     sampler = PairSampler(y)
@@ -269,6 +270,7 @@ def test_points_that_share_a_value_never_pair(points):
             assert allowed[min(i, j), max(i, j)] == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["pairs", "identities"])
 def test_drawn_pairs_that_may_pair_are_uniform_pair_by_pair(weighting):
     y = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2])

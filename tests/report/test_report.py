@@ -37,6 +37,8 @@ from simtree.report._write import MAX_HARDEST, hash_of, max_pixels
 from simtree.representation import MarginalQuantiles
 from simtree.trees import INSIDE, OUTSIDE, AxisRegion, Explanation
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):

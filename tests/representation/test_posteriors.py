@@ -60,6 +60,7 @@ def samples(n_classes, n=200, seed=0):
     return rng.normal(size=(n_classes, 3))[y] + rng.normal(size=(n, 3)), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("name", MODELS)
 def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, classifiers):
@@ -74,6 +75,7 @@ def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, cl
     assert np.array(of_one).sum(axis=1).min() >= len(X) // 3
 
 
+@pytest.mark.slow
 def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
     X, y = samples(3, n=900)
     monkeypatch.setattr(boosting, "PATIENCE", 2)
@@ -83,6 +85,7 @@ def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
     assert all(classifier.n_iter_ < 200 for classifier in classifiers[2:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "hidden"), [(2, (6,)), (4, (6, 5))])
 def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
     """In several batches per pass, the last of them smaller, until the loss does not fall any more."""

@@ -117,6 +117,7 @@ def test_flat_trees_agree_with_scikit_learn(blobs):
         np.testing.assert_allclose(total, sum(tree.predict_proba(points) for tree in trees), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_posterior_is_as_good_as_scikit_learns(blobs):
     X, y = blobs
     ours = ForestPosterior(n_estimators=200, random_state=0)
