@@ -186,7 +186,7 @@ def run_split(
 def run(
     name: str, numbers: Sequence[int], n_pairs: int, test: Pairs, kept: dict[str, Any], keep: Callable[[Any], None]
 ) -> None:
-    """Run what is not among the results that were kept; give ``keep`` all of them after each split."""
+    """Run what is not among the results that were kept; give ``keep`` all of them after each kind of holes."""
     read, split_of = PROBLEMS[name]
     data, share = read(), CHECK_SHARE if name == "quick" else 1.0
     settings = {library: Setting(**found) for library, found in kept.get("settings", {}).items()}
@@ -199,8 +199,8 @@ def run(
             for deleted in SHARES:
                 found = results.setdefault(f"{way}, {deleted:.0%}", {}).setdefault(str(number), {})
                 run_split(holed(split, way, deleted, number), settings, number, n_pairs, share, found)
+                keep({"n_pairs": n_pairs, "settings": {k: asdict(v) for k, v in settings.items()}, "results": results})
         print(f"{name}, split {number}", flush=True)
-        keep({"n_pairs": n_pairs, "settings": {k: asdict(v) for k, v in settings.items()}, "results": results})
 
 
 # Costs, each measured in a fresh process that prints CPU seconds and the peak of its memory in bytes

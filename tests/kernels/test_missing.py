@@ -224,7 +224,7 @@ def test_boosted_trees_make_the_best_split_of_all_and_score_as_they_were_grown(s
     rng = np.random.default_rng(seed)
     codes, F = random_codes(rng, 60, 4)
     same = rng.random(60) < 0.2 + 0.6 * (F[:, 1] == oracle.ONE_MISSING)
-    g, h = oracle.gradients(rng.normal(size=60), same, rng.uniform(0.2, 2, 60))
+    g, h = oracle.gradients(rng.normal(size=60), same, rng.uniform(0.2, 20, 60))
     units = np.abs(g).sum() / boosting_search.MAX_SUM, np.abs(h).sum() / boosting_search.MAX_SUM
     packed = np.empty(60, dtype=np.int64)
     boosting.fill_packed(g, h, *units, packed)
@@ -238,12 +238,17 @@ def test_boosted_trees_make_the_best_split_of_all_and_score_as_they_were_grown(s
 
     best = 0.0
     for c in range(4):
+        one, both = F[:, c] == oracle.ONE_MISSING, F[:, c] == oracle.BOTH_MISSING
+        of_column = (-1.0, 0.0)
         for left in oracle.splits_with_states(F[:, c]):
             (of_left, v_left), (of_right, v_right) = decrease(left), decrease(~left)
             values_on_both_sides = np.isfinite(F[left, c]).any() and np.isfinite(F[~left, c]).any()
             allowed = directions[c] * (v_right - v_left) >= 0 or not values_on_both_sides
             if allowed and min(left.sum(), (~left).sum()) >= min_leaf:
-                best = max(best, of_left + of_right - decrease(left | ~left)[0])
+                gain = of_left + of_right - decrease(left | ~left)[0]
+                are_apart = one.any() and both.any() and left[one].all() != left[both].all()
+                of_column = max(of_column, (gain - (boosting_search.APART if are_apart else 0.0), gain))
+        best = max(best, of_column[1])
     assert cells.gain[0] == pytest.approx(best, rel=1e-6, abs=1e-7)
 
     n_cells = int(cells.size[0])

@@ -16,6 +16,9 @@ from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
 HALF = 32
 LOW_HALF = (1 << HALF) - 1
 MAX_SUM = 1 << 30
+# Decrease of the loss by which sides of their own for the two states of missing values must exceed the same side for both: a
+# pair that lacks a value is on one side of hundreds of cuts, and the best of twice as many choices fits noise.
+APART = 3.0
 # Keeps the quotient finite where both the Hessian and l2 are zero.
 TINY = 1e-300
 
@@ -92,11 +95,12 @@ def search_counted(codes, rows, column, histogram, k, rule, total, low, high, di
     counts = np.zeros(rule.n_bins, np.int64)
     for r in range(rows.shape[0]):
         counts[codes[rows[r], column]] += 1
-    best, best_code, best_sides = -1.0, 0, 0
+    best, best_code, best_sides, paid = -1.0, 0, 0, 0.0
     n_codes = rule.one_code if rule.one_code > 0 else rule.n_bins - 1
     for sides in range(N_SIDES if rule.one_code > 0 else 1):
-        left, n_left = np.int64(0), np.int64(0)
+        left, n_left, price = np.int64(0), np.int64(0), 0.0
         if rule.one_code > 0:
+            price = price_of(sides, counts[rule.one_code], counts[rule.one_code + 1])
             left = left_states(histogram[k], rule.one_code, sides)
             n_left = left_states(counts, rule.one_code, sides)
         for code in range(n_codes):
@@ -107,9 +111,9 @@ def search_counted(codes, rows, column, histogram, k, rule, total, low, high, di
                 continue
             if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
                 gain = split_gain(rule, total, left, low, high, 0 if separates_states else direction)
-                if gain > best:
-                    best, best_code, best_sides = gain, code, sides
-    return best, best_code, best_sides
+                if gain - price > best:
+                    best, best_code, best_sides, paid = gain - price, code, sides, price
+    return best + paid, best_code, best_sides
 
 
 @kernel
@@ -117,6 +121,12 @@ def left_states(of_column, one_code, sides):
     """Return the sum of the states that go to the first child."""
     one = 0 if sides & ONE_ABOVE else of_column[one_code]
     return one + (0 if sides & BOTH_ABOVE else of_column[one_code + 1])
+
+
+@kernel
+def price_of(sides, one, both):
+    """Return what a choice of sides must gain: nothing if the two states are on one side, or only one of them occurs."""
+    return APART if sides in (ONE_ABOVE, BOTH_ABOVE) and one != 0 and both != 0 else 0.0
 
 
 @kernel
@@ -151,10 +161,10 @@ def gain_of_sums(g, h, l2, gl, hl):
 
 @kernel
 def fill_best_sides(half_g, half_h, n, rule, g, h, one, both, found, chosen):
-    """Fill ``found[code]`` with twice the gain without bounds of the best choice of sides, ``chosen[code]``.
+    """Fill ``found[code]`` with twice the gain without bounds of the best choice of sides, ``chosen[code]``, less its price.
 
-    ``one`` and ``both`` are the packed sums of the states. Fractions are compared by their products: one division for the four
-    choices, in a loop that vectorises. The first of equal choices is taken.
+    ``one`` and ``both`` are the packed sums of the states. Fractions are compared by their products: two divisions for the four
+    choices, in a loop that vectorises. Ties go to the same side for both states, then to the first choice.
     """
     unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
     one_g, one_h = np.float64(one >> HALF) * unit_g, np.float64(one & LOW_HALF) * unit_h
@@ -162,25 +172,25 @@ def fill_best_sides(half_g, half_h, n, rule, g, h, one, both, found, chosen):
     for code in range(n):
         gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
         top, bottom = gain_of_sums(g, h, l2, gl + one_g + both_g, hl + one_h + both_h)
-        side = 0.0
-        u, v = gain_of_sums(g, h, l2, gl + both_g, hl + both_h)
-        better = u * bottom > top * v
-        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ONE_ABOVE if better else side
-        u, v = gain_of_sums(g, h, l2, gl + one_g, hl + one_h)
-        better = u * bottom > top * v
-        top, bottom, side = u if better else top, v if better else bottom, 1.0 * BOTH_ABOVE if better else side
         u, v = gain_of_sums(g, h, l2, gl, hl)
         better = u * bottom > top * v
-        top, bottom, side = u if better else top, v if better else bottom, 1.0 * ALL_ABOVE if better else side
-        found[code], chosen[code] = top / bottom, side
+        together, side = u / v if better else top / bottom, 1.0 * ALL_ABOVE if better else 0.0
+        top, bottom = gain_of_sums(g, h, l2, gl + both_g, hl + both_h)
+        u, v = gain_of_sums(g, h, l2, gl + one_g, hl + one_h)
+        better = u * bottom > top * v
+        apart = (u / v if better else top / bottom) - 2.0 * APART
+        other = 1.0 * BOTH_ABOVE if better else 1.0 * ONE_ABOVE
+        better = apart > together
+        found[code], chosen[code] = apart if better else together, other if better else side
 
 
 @kernel
 def search_state_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts, states):
     """Fill ``gains[k]``, ``cuts[k]`` and ``states[k]`` with the best split of column k, for some k, as `search_histogram` does.
 
-    Each cut is scored with the four choices of sides for the states of missing values. The cut after the last value separates
-    states only: the direction of a column says nothing about it. Ties go to the lowest code, then to the first choice of sides.
+    Each cut is scored with the four choices of sides for the states of missing values, less the price of the choice; gains are
+    without it. The cut after the last value separates states only: the direction of a column says nothing about it. Ties go to
+    the lowest code, then to the same side for both states.
 
     Bounds only lower gains. So the best split without them, which is found faster, is the best one if its values are within.
     """
@@ -208,12 +218,13 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
             for i in range(n_cuts):
                 if found[i] > best:
                     at, best = i, found[i]
-            side = np.int64(chosen[at])
+            # A state that does not occur is on no side.
+            side = np.int64(chosen[at]) & ((ONE_ABOVE if one != 0 else 0) | (BOTH_ABOVE if both != 0 else 0))
             left = (np.int64(half_g[at]) << HALF) + half_h[at] + left_states(of_column, n, side)
             if is_unbounded(rule, total, left, low, high):
                 gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), codes[at], side
                 continue
-        gains[k], cuts[k], states[k] = -1.0, 0, 0
+        gains[k], cuts[k], states[k], paid = -1.0, 0, 0, 0.0
         last = n_cuts - 1
         for side in range(N_SIDES):
             if (side & ONE_ABOVE and one == 0) or (side & BOTH_ABOVE and both == 0):
@@ -222,9 +233,12 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
             more_g, more_h = np.float64(more >> HALF) * unit_g, np.float64(more & LOW_HALF) * unit_h
             fill_gains(half_g, half_h, last, rule, g, h, more_g, more_h, low, high, way, before, found)
             fill_gains(half_g[last:], half_h[last:], 1, rule, g, h, more_g, more_h, low, high, 0.0, before, found[last:])
+            price = price_of(side, one, both)
             for i in range(n_cuts):
-                if found[i] > gains[k] or (found[i] == gains[k] and codes[i] < cuts[k]):
-                    gains[k], cuts[k], states[k] = found[i], codes[i], side
+                gain = found[i] - price
+                if gain > gains[k] or (gain == gains[k] and codes[i] < cuts[k]):
+                    gains[k], cuts[k], states[k], paid = gain, codes[i], side, price
+        gains[k] += paid
 
 
 @kernel
