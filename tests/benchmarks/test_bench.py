@@ -95,6 +95,11 @@ def here(monkeypatch):
         monkeypatch.setattr(module, "seconds_of_compilation", lambda first_call: first_call())
 
 
+@pytest.mark.slow
+def test_a_fresh_process_is_another_one():
+    assert measure.in_fresh_process(os.getpid) != os.getpid()
+
+
 def test_split_section(folder, here):
     section = bench_split.section(folder, "tiny", 2)
     ours, *peers = section.tables[0].lines
