@@ -11,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import simtree
 from simtree import (
+    ClassifierSplitter,
     CohortNormalization,
+    ObliqueCartSplitter,
     SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
@@ -30,6 +34,7 @@ BOOSTING = SimilarityBoosting(
 TAKING = {
     **{name: ESTIMATORS[name] for name in ("tree-exact", "tree-cut", "tree-cross", "tree-whole", "tree-drawn")},
     **{name: ESTIMATORS[name] for name in ("forest", "forest-mean-rank", "forest-median-rank", "boosting")},
+    **{name: ESTIMATORS[name] for name in ("tree-linear", "tree-local", "tree-gaussian", "forest-full", "boosting-full")},
     "tree-oblique": SimilarityTree(max_depth=4, coordinates=["abs_diff", "oblique"], n_pairs=600, random_state=0),
     "tree-scaled": SimilarityTree(max_depth=4, representation=StandardScaler(), n_pairs=600, random_state=0),
     "boosting-drawn": clone(ESTIMATORS["boosting-full"]).set_params(directions="random"),
@@ -38,7 +43,6 @@ TAKING = {
     "cohort": CohortNormalization(TREE, n_cohort=20, n_nearest=5, random_state=0),
 }
 REFUSING = {
-    **{name: ESTIMATORS[name] for name in ("tree-linear", "tree-local", "tree-gaussian", "forest-full")},
     **{name: OTHERS[name] for name in ("gaussian", "distance", "voting", "cohort-distance")},
 }
 
@@ -106,13 +110,13 @@ def test_complete_and_incomplete_samples_are_scored_alike_in_one_table(fitted, n
     np.testing.assert_array_equal(fitted.pair_score(rows, with_another), expected)
 
 
-@pytest.mark.parametrize("name", ["forest", "boosting-drawn", "tree-whole"])
+@pytest.mark.parametrize("name", ["forest", "boosting-full", "tree-whole", "forest-full"])
 def test_the_number_of_jobs_changes_nothing(holed, new_pairs, all_fitted, name):
     again = clone(TAKING[name]).set_params(n_jobs=2).fit(*holed)
     np.testing.assert_array_equal(again.pair_score(new_pairs), all_fitted[name].pair_score(new_pairs))
 
 
-@pytest.mark.parametrize("name", ["tree-exact", "tree-cut", "tree-cross", "tree-whole", "tree-oblique"])
+@pytest.mark.parametrize("name", [name for name in TAKING if name.startswith("tree-") and name != "tree-drawn"])
 def test_knots_are_the_curve_of_the_training_scores(holed, name):
     X, y = holed
     model = clone(TAKING[name]).set_params(n_pairs=None).fit(X, y)
@@ -136,7 +140,15 @@ def test_missing_in_one_and_in_both_are_learned():
     assert "missing" in said.splitlines()[2] or "missing" in said.splitlines()[3]
 
 
-@pytest.mark.parametrize("model", [TREE, BOOSTING, SimilarityTree(splitter="cross", n_pairs=600, max_depth=3, random_state=0)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        TREE,
+        BOOSTING,
+        *(SimilarityTree(splitter=name, n_pairs=600, max_depth=3, random_state=0) for name in ("cross", "linear", "gaussian")),
+        ESTIMATORS["tree-local"],
+    ],
+)
 def test_a_state_unseen_in_training_goes_where_most_pairs_went(blobs, model, tmp_path):
     """Also for a model fitted on complete samples and read from a file, which says nothing of missing values."""
     X, y = blobs
@@ -153,6 +165,57 @@ def test_a_state_unseen_in_training_goes_where_most_pairs_went(blobs, model, tmp
             assert found == cell
         expected = sum(values[cell] for values, cell in zip(one._leaf_values()[1], cells, strict=True)) / len(cells)
         assert one.pair_score(nothing)[0] == pytest.approx(expected)
+
+
+def test_which_feature_is_missing_is_learned_by_every_splitter():
+    """Values are noise; half of the identities have a feature, and half do not."""
+    y = np.repeat(np.arange(10), 12)
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    X[y % 2 == 0, 0] = np.nan
+    one, both = [[np.nan, 0.0], [0.1, 0.0]], [[np.nan, 0.0], [np.nan, 0.0]]
+    classifier = ClassifierSplitter(DecisionTreeClassifier(max_depth=3))
+    for splitter in ("linear", classifier, ObliqueCartSplitter(min_samples=50)):
+        tree = SimilarityTree(max_depth=2, splitter=splitter, n_pairs=2000, random_state=0).fit(X, y)
+        scores = tree.pair_score([one, both])
+        assert scores[0] < scores[1], splitter
+        assert tree.score(X, y) > 0.7
+    rules = SimilarityTree(max_depth=1, splitter="linear", random_state=0).fit(X, y).export_text(feature_names=["a", "b"])
+    assert "(a missing in one of the two)" in rules
+
+
+def test_pairs_without_a_joint_feature_have_a_side_of_their_own():
+    """Two features that the Gaussian ratio needs both: samples of even identities have the first, others the second."""
+    y = np.repeat(np.arange(10), 12)
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    X[y % 2 == 0, 0], X[y % 2 == 1, 1] = np.nan, np.nan
+    tree = SimilarityTree(max_depth=1, splitter="gaussian", n_pairs=2000, random_state=0).fit(X, y)
+    apart = tree.pair_score([[[np.nan, 0.0], [0.0, np.nan]]])[0]
+    assert apart == tree.pair_score(np.stack([X[:12], X[12:24]], axis=1)).max() == 1.0
+    assert tree.score(X, y) > 0.7
+
+
+def test_a_classifier_in_a_cell_takes_missing_values(holed, new_pairs):
+    X, y = holed
+    splitter = ClassifierSplitter(LogisticRegression())
+    tree = SimilarityTree(max_depth=3, splitter=splitter, n_pairs=None, random_state=0).fit(X, y)
+    assert tree.auc_ == pytest.approx(tree.score(X, y), abs=1e-12)
+    scores = tree.pair_score(new_pairs)
+    np.testing.assert_array_equal(tree.pair_score(new_pairs[:, ::-1]), scores)
+    assert "the fitted classifier" in tree.export_text()
+
+
+@pytest.mark.parametrize("way", ["random", "discriminant"])
+def test_a_column_without_values_has_no_part_in_directions(holed, way):
+    X, y = holed
+    empty = X.copy()
+    empty[:, 2] = np.nan
+    model = clone(TAKING["tree-oblique"]).set_params(directions=way)
+    with pytest.warns(UserWarning, match="no value in column 2"):
+        fitted = model.fit(empty, y)
+    assert fitted.feature_importances_[2] == 0.0
+    expected = fitted.pairwise_score(empty[:8])
+    empty[:, 2] = 1.0
+    np.testing.assert_array_equal(fitted.pairwise_score(empty[:8]), expected)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSING))
@@ -202,7 +265,7 @@ def test_a_column_without_values_is_left_out_with_a_warning(holed, model):
     np.testing.assert_array_equal(fitted.pairwise_score(empty[:5]), expected)
 
 
-@pytest.mark.parametrize("name", ["tree-whole", "boosting", "forest"])
+@pytest.mark.parametrize("name", ["tree-whole", "boosting", "forest", "tree-linear", "tree-local", "tree-gaussian"])
 def test_explanations_add_up(all_fitted, new_pairs, name):
     model = all_fitted[name]
     for x, x2 in new_pairs[:6]:
@@ -214,7 +277,7 @@ def test_explanations_add_up(all_fitted, new_pairs, name):
 @given(arrays(float, (6, 2, 4), elements=st.one_of(st.just(np.nan), st.floats(-1e6, 1e6))))
 @settings(max_examples=20, deadline=None, database=None)
 def test_any_samples_are_scored_symmetrically(all_fitted, pairs):
-    for name in ("tree-oblique", "boosting", "tree-whole"):
+    for name in ("tree-oblique", "boosting", "tree-whole", "tree-linear", "tree-local", "tree-gaussian"):
         scores = all_fitted[name].pair_score(pairs)
         assert np.isfinite(scores).all()
         np.testing.assert_array_equal(scores, all_fitted[name].pair_score(pairs[:, ::-1]))

@@ -21,6 +21,7 @@ def categories():
         n_keys=np.array([len(own) for own in keys]),
         ratios=rng.normal(size=(n_keys, len(LEFT_OUT))),
         priors=rng.normal(size=(2, 4, len(LEFT_OUT))),
+        lacking=np.array([[True, True], [True, False]]),
     )
 
 
@@ -35,10 +36,13 @@ def expected(known, a, b, folds, chance):
         u, v = a[k], b[k]
         missing = [u < 0, v < 0]
         state = 3 if all(missing) else 2 if any(missing) else int(u == v)
-        equality.append([0.0, 1.0, -1.0, -2.0][state])
+        equality.append([0.0, 1.0, np.inf, -np.inf][state])
         own = known.rarities[int(known.n_values[:k].sum()) :][:n]
         shared = own[int(u)] if state == 1 and u < n else known.unseen[k]
         rarity.append(shared if state == 1 else equality[-1] - 1.0)
+        if state > 1 and not known.lacking[k, state - 2]:  # no training pair lacked it so
+            ratio.append(equality[-1])
+            continue
         i, j = sorted(int(n) if value < 0 else int(value) for value in (u, v))
         start = int(known.n_keys[:k].sum())
         table = dict(
@@ -56,7 +60,7 @@ def test_coordinates_of_categories_equal_the_oracle_and_are_symmetric():
     codes = np.column_stack([rng.choice([-1, 0, 1, 2, 2**31, 2**33], 60), rng.choice([-1, 0, 1, 2**31], 60)]).astype(float)
     folds = rng.integers(0, N_FOLDS + 1, 60)
     chance = rng.integers(0, N_FOLDS - 1, 60)
-    samples = np.column_stack([rng.normal(size=60), codes, folds, chance])
+    samples = np.column_stack([rng.normal(size=60), np.where(codes < 0, np.nan, codes), folds, chance])
     first, second = rng.integers(0, 60, (2, 500)).astype(np.int32)
     found = np.full((500, 7), np.nan)
     known.fill(SamplePairs(samples, samples, first, second), 1, 1, found)

@@ -132,7 +132,7 @@ def test_new_values_are_equal_or_different_and_not_missing():
     rows = tree._prepare(tree.columns_.read(new))
     first, second = np.array([[0, 0, 0, 3], [1, 2, 3, 3]], dtype=np.int32)
     coordinates = tree.tree_.pair_map.plain_values(SamplePairs(rows, rows, first, second))[-3:]
-    np.testing.assert_array_equal(coordinates[0], [1.0, 0.0, -1.0, -2.0])
+    np.testing.assert_array_equal(coordinates[0], [1.0, 0.0, np.inf, -np.inf])
 
 
 def auc_of_ratios(codes, n_values, y, *, training):
@@ -399,7 +399,7 @@ def test_a_missing_category_is_missing_to_a_tree_that_auto_chose(monkeypatch, tm
     rows = auto._prepare(auto.columns_.read(new))
     coordinates = tree.tree_.pair_map.plain_values(SamplePairs(rows, rows, first, second))
     equal = len(coordinates) - 6  # three coordinates of each of the two categories
-    np.testing.assert_array_equal(coordinates[equal], [-1.0, -2.0])
+    np.testing.assert_array_equal(coordinates[equal], [np.inf, -np.inf])
     assert "colour missing in both" in str(auto.explain_pair(new.iloc[1].tolist(), new.iloc[2].tolist()))
 
 

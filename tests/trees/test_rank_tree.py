@@ -6,8 +6,8 @@ import pytest
 import oracle
 from simtree import CartSplitter, LinearSplitter, SimilarityTree
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
+from simtree.trees import INSIDE, OUTSIDE, AxisRegion, LinearRegion
 from simtree.trees._rank_tree import TreeBuilder
-from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, LinearRegion
 
 
 def axis(coordinate, threshold, if_le, if_gt):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
-from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion, LinearRegion, OpaqueRegion
+from simtree.trees import INSIDE, OUTSIDE, AxisRegion, LinearRegion, OpaqueRegion
 
 PAIR_MAP = CoordinateSet(("abs_diff", "sum"), 2)
 
@@ -51,7 +51,7 @@ def test_opaque_region_is_evaluated_in_chunks(pairs, monkeypatch):
     region = OpaqueRegion(FarApart(), np.array([0]))
     whole = region.contains(PAIR_MAP, pairs)
     assert 0 < whole.sum() < len(whole)
-    monkeypatch.setattr("simtree.trees._regions.CHUNK", 4)
+    monkeypatch.setattr("simtree.trees._opaque_region.CHUNK", 4)
     np.testing.assert_array_equal(region.contains(PAIR_MAP, pairs), whole)
 
 

@@ -1,18 +1,22 @@
 """Coordinates of pairs of categories: equality, the rarity of a shared value, and what is known of a pair of values.
 
-Samples have one column per category with the code of its value: -1 if it is missing, and at least ``n_values`` if it is not in
+Samples have one column per category with the code of its value: NaN if it is missing, and at least ``n_values`` if it is not in
 the vocabulary. Two more columns have the fold of a sample and a random number, by which values of a training pair are looked up
 that were learned without two folds, those of its samples among them.
+
+The coordinates of a category that a sample lacks are in one of the two states of `missing`, which no value has. Only the third,
+what is known of the values, has a number for a pair that lacks one if training pairs did: missing is one more value to it.
 """
 
 import numpy as np
 
 from simtree._kernels.compilation import kernel
+from simtree._kernels.missing import BOTH_MISSING, ONE_MISSING
 
 # Values of the equality of two categories.
-BOTH_MISSING, ONE_MISSING, DIFFERENT, EQUAL = -2.0, -1.0, 0.0, 1.0
-# Rarities are at least 0; the states of a pair that shares no value come below.
-RARITY_SHIFT = -1.0
+DIFFERENT, EQUAL = 0.0, 1.0
+# Rarity of two different values; that of a shared value is at least 0.
+NOT_SHARED = -1.0
 # Coordinates per category.
 N_COORDINATES = 3
 
@@ -20,18 +24,18 @@ N_COORDINATES = 3
 @kernel
 def state_of(u, v):
     """Return the state of two codes: 0 different, 1 equal, 2 one missing, 3 both missing."""
-    if u < 0.0 or v < 0.0:
-        return 3 if u < 0.0 and v < 0.0 else 2
+    if np.isnan(u) or np.isnan(v):
+        return 3 if np.isnan(u) and np.isnan(v) else 2
     return 1 if u == v else 0
 
 
 @kernel
 def key_of(u, v, n_values):
     """Return the key of an unordered pair of codes, where missing is one more value; -1 if one is not in the vocabulary."""
-    i = np.int64(n_values) if u < 0.0 else np.int64(min(u, n_values + 1.0))
-    j = np.int64(n_values) if v < 0.0 else np.int64(min(v, n_values + 1.0))
-    if (i == n_values and u >= 0.0) or (j == n_values and v >= 0.0) or i > n_values or j > n_values:
+    if u >= n_values or v >= n_values:
         return np.int64(-1)
+    i = np.int64(n_values) if np.isnan(u) else np.int64(u)
+    j = np.int64(n_values) if np.isnan(v) else np.int64(v)
     return min(i, j) * (n_values + 1) + max(i, j)
 
 
@@ -69,6 +73,7 @@ def fill_categories(
     key_start,
     ratios,
     priors,
+    lacking,
     sets,
     place,
     pairwise,
@@ -78,6 +83,7 @@ def fill_categories(
     Codes are in the columns of A and B from ``column`` on, followed by the fold and the random number. ``sets[f, g]`` is the
     set of the folds f and g, which is a column of ``ratios`` and ``priors``; its last row and column are for samples of no
     fold. Two folds are left out for every training pair, whether its identities are the same or not: one or two would tell.
+    ``lacking[k]`` tells whether training pairs had category k missing in one sample, and in both.
     """
     n = n_values.shape[0]
     n_folds = sets.shape[0] - 1
@@ -94,10 +100,16 @@ def fill_categories(
                 pairwise[p, place + k] = EQUAL
                 known = u < n_values[k]
                 pairwise[p, place + n + k] = rarities[rarity_start[k] + np.int64(u)] if known else unseen[k]
+            elif state == 0:
+                pairwise[p, place + k] = DIFFERENT
+                pairwise[p, place + n + k] = NOT_SHARED
             else:
-                value = DIFFERENT if state == 0 else ONE_MISSING if state == 2 else BOTH_MISSING
-                pairwise[p, place + k] = value
-                pairwise[p, place + n + k] = value + RARITY_SHIFT
+                missing = ONE_MISSING if state == 2 else BOTH_MISSING
+                pairwise[p, place + k] = missing
+                pairwise[p, place + n + k] = missing
+                if not lacking[k, state - 2]:
+                    pairwise[p, place + 2 * n + k] = missing
+                    continue
             key = key_of(u, v, n_values[k])
             at = find_key(keys, key_start[k], key_start[k + 1], key) if key >= 0 else -1
             pairwise[p, place + 2 * n + k] = ratios[at, left_out] if at >= 0 else priors[k, state, left_out]

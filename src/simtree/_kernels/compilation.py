@@ -28,7 +28,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "search",
         "segments",
     ),
-    "for tables with missing values or categories": ("categories", "missing", "missing_search"),
+    "for tables with missing values or categories": ("categories", "missing", "missing_regions", "missing_search"),
     "for boosting": ("boosting", "code_walk"),
     "for 1:N search": ("nearest",),
 }

@@ -113,8 +113,8 @@ def value_and_lacking(kind, f, A, i, B, j, pairwise, p):
     The coordinate has no meaning if a sample lacks it. This takes matrices and numbers of rows: a row would be an array of its
     own, whose references Numba counts in every call.
     """
-    if kind == PAIRWISE:
-        return pairwise[p, f], 2 * np.int64(pairwise[p, f] == BOTH_MISSING)
+    if kind == PAIRWISE:  # one that a single sample lacks is of a category
+        return pairwise[p, f], np.int64(pairwise[p, f] == ONE_MISSING) + 2 * np.int64(pairwise[p, f] == BOTH_MISSING)
     x, y = np.float64(A[i, f]), np.float64(B[j, f])
     return coordinate_value(kind, x, y), np.int64(x != x) + np.int64(y != y)
 

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.matrices import has_missing
 from simtree._utils.validation import check_choice, check_integer, check_real, n_to_draw
 from simtree.growing._cross_validation import choose_penalty, fold_numbers
 from simtree.growing._grower import GrowthParams
@@ -71,12 +70,12 @@ class TreeLearner(TreeModel):
             positive_fraction=self.positive_fraction,
             same_weighting=self.same_weighting,
             columns=columns,
-            lacks_values=has_missing(samples),
+            lacks_values=pair_map.lacks_values(samples),
         )
 
     def _trees_take_missing(self) -> bool:
         splitter = BY_NAME.get(self.splitter) if isinstance(self.splitter, str) else self.splitter
-        return super()._trees_take_missing() and bool(getattr(splitter, "takes_missing", False))
+        return bool(getattr(splitter, "takes_missing", False))
 
     def set_params(self, **params: Any) -> Self:
         """Set the parameters of this estimator.

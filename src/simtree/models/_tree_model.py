@@ -88,7 +88,7 @@ class TreeModel(RepresentedMixin, Similarity):
 
     def _trees_take_missing(self) -> bool:
         """Return whether the trees can be grown on samples that lack values."""
-        return OBLIQUE not in (self.coordinates or ()) or DISCRIMINANT not in self.directions
+        return True
 
     def _columns_with_values(self, samples: NDArray[Any], pair_map: CoordinateSet) -> NDArray[np.int64]:
         """Return the columns of extended samples that trees may use, with a warning if a feature has no value at all."""
@@ -110,21 +110,26 @@ class TreeModel(RepresentedMixin, Similarity):
         return np.delete(columns, empty)
 
     def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return the directions of oblique coordinates."""
+        """Return the directions of oblique coordinates, which are zero for features that no sample has."""
         ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
         n_features = samples.shape[1]
+        used = np.arange(n_features)
+        if has_missing(samples):
+            used = np.flatnonzero(~np.isnan(extremes(samples, axis=0)[0]))
         found = []
         for way in ways:
             if way == RANDOM:
                 n = max(1, n_features - 1) if self.n_directions is None else int(self.n_directions)
-                found.append(random_directions(n, n_features, rng))
+                found.append(random_directions(n, len(used), rng))
             else:
                 n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
                 drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
                 rows, drawn, _ = with_rows(samples, drawn)
                 pairs = SamplePairs(rows, rows, drawn.first, drawn.second)
-                found.append(discriminant_directions(pairs, drawn.same, n, np.arange(n_features)))
-        return np.concatenate(found)
+                found.append(discriminant_directions(pairs, drawn.same, n, used))
+        directions = np.zeros((sum(map(len, found)), n_features))
+        directions[:, used] = np.concatenate(found)
+        return directions
 
     def _check_parameters(self) -> None:
         kinds = self.coordinates

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,8 @@ class Categories:
         Log-likelihood ratio of same against different pairs with these values, without each of the sets `LEFT_OUT`.
     priors : ndarray of shape (n_categories, 4, n_sets)
         The same of other pairs of values: different, equal, one missing, both missing.
+    lacking : ndarray of bool of shape (n_categories, 2)
+        Whether training pairs had the category missing in one sample, and in both.
     folds : ndarray of shape (n_samples, 2)
         Fold of each training sample, and a random number that tells which other fold is left out for pairs within the fold.
     """
@@ -99,6 +101,7 @@ class Categories:
     n_keys: NDArray[np.int64]
     ratios: Floats
     priors: Floats
+    lacking: NDArray[np.bool_]
     folds: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
     def __len__(self) -> int:
@@ -152,10 +155,11 @@ class Categories:
             n_values=n_values,
             rarities=np.concatenate([own for own, _ in rarities]),
             unseen=np.array([unseen for _, unseen in rarities]),
-            keys=np.concatenate([keys for keys, _, _ in learned]),
-            n_keys=np.array([len(keys) for keys, _, _ in learned], dtype=np.int64),
-            ratios=np.concatenate([ratios for _, ratios, _ in learned]),
-            priors=np.stack([priors for _, _, priors in learned]),
+            keys=np.concatenate([own.keys for own in learned]),
+            n_keys=np.array([len(own.keys) for own in learned], dtype=np.int64),
+            ratios=np.concatenate([own.ratios for own in learned]),
+            priors=np.stack([own.priors for own in learned]),
+            lacking=np.stack([own.lacking for own in learned]),
             folds=np.column_stack([folds, chance]).astype(np.float64),
         )
 
@@ -172,10 +176,10 @@ class Categories:
         Returns
         -------
         ndarray of shape (n_samples, n_categories + N_FOLD_COLUMNS)
-            The columns.
+            The columns; a missing value is NaN, like that of a number.
         """
         folds = self.folds if training else np.tile([float(NO_FOLD), 0.0], (len(codes), 1))
-        return np.hstack([codes, folds])
+        return np.hstack([np.where(codes < 0, np.nan, codes), folds])
 
     def fill(self, pairs: Any, column: int, place: int, pairwise: Floats) -> None:
         """Fill the columns of ``pairwise`` from ``place`` on with the coordinates of pairs.
@@ -192,7 +196,7 @@ class Categories:
             Pairwise coordinates.
         """
         starts = [np.concatenate([[0], np.cumsum(lengths)]) for lengths in (self.n_values, self.n_keys)]
-        known = (self.rarities, starts[0], self.unseen, self.keys, starts[1], self.ratios, self.priors, SETS)
+        known = (self.rarities, starts[0], self.unseen, self.keys, starts[1], self.ratios, self.priors, self.lacking, SETS)
         kernels.fill_categories(*pairs[:4], column, self.n_values, *known, place, pairwise)
 
     def _get_state(self) -> dict[str, Any]:
@@ -205,6 +209,7 @@ class Categories:
             "n_keys": self.n_keys,
             "ratios": np.ascontiguousarray(self.ratios[:, 0]),
             "priors": np.ascontiguousarray(self.priors[:, :, 0]),
+            "lacking": self.lacking.astype(np.uint8),
         }
 
     @classmethod
@@ -223,7 +228,8 @@ class Categories:
         priors = fields.array("priors", "float64", (len(n_values), N_STATES), low=-MAX_RATIO, high=MAX_RATIO)
         rarities = fields.array("rarities", "float64", (int(n_values.sum()),), low=0.0, high=MAX_RATIO)
         unseen = fields.array("unseen", "float64", n_values.shape, low=0.0, high=MAX_RATIO)
-        return cls(n_values, rarities, unseen, keys, n_keys, ratios[:, None], priors[:, :, None])
+        lacking = fields.array("lacking", "uint8", (len(n_values), 2), high=1).astype(np.bool_)
+        return cls(n_values, rarities, unseen, keys, n_keys, ratios[:, None], priors[:, :, None], lacking)
 
 
 def _folds_and_units(
@@ -288,13 +294,22 @@ def _rarities(codes: Floats, n_values: int) -> tuple[Floats, float]:
     return np.log(n / np.maximum(counts, 1)), float(np.log(n / typical)) if typical < n else 0.0
 
 
+class _Learned(NamedTuple):
+    """What was learned of the values of one category, see `Categories`."""
+
+    keys: NDArray[np.int64]
+    ratios: Floats
+    priors: Floats
+    lacking: NDArray[np.bool_]
+
+
 def _learn_ratios(
     u: Floats,
     v: Floats,
     frequent: NDArray[np.bool_],
     same: NDArray[np.bool_],
     folds: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> tuple[NDArray[np.int64], Floats, Floats]:
+) -> _Learned:
     """Return the keys of the most frequent pairs of values, their ratios and the ratios of the states, without each set.
 
     ``frequent`` tells of which values, missing being the last, ratios are learned.
@@ -321,7 +336,8 @@ def _learn_ratios(
     n_same, n_different = by_key[:, kept, 1], by_key[:, kept, 0] * weight[:, None]
     ratios = np.log((n_same + SHRINKAGE * expected) / (n_different + SHRINKAGE * (1.0 - expected)))
     clipped = np.clip(ratios, -MAX_RATIO, MAX_RATIO)
-    return known[kept], np.ascontiguousarray(clipped.T), np.ascontiguousarray(np.clip(priors, -MAX_RATIO, MAX_RATIO).T)
+    of_states = np.ascontiguousarray(np.clip(priors, -MAX_RATIO, MAX_RATIO).T)
+    return _Learned(known[kept], np.ascontiguousarray(clipped.T), of_states, by_state[0, 2:].sum(axis=1) > 0)
 
 
 def _counts(codes: NDArray[np.int64], same: NDArray[np.bool_], folds: NDArray[np.int64], n: int) -> Floats:

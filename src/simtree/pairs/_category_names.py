@@ -5,23 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from simtree._kernels.categories import BOTH_MISSING, DIFFERENT, EQUAL, ONE_MISSING, RARITY_SHIFT
+from simtree._kernels.categories import DIFFERENT, EQUAL, NOT_SHARED
 
 EQUALITY, RARITY, RATIO = "equality", "rarity", "ratio"
-STATES = (BOTH_MISSING, ONE_MISSING, DIFFERENT, EQUAL)
-# States of a pair from the lowest to the highest value of its equality, by the first and the last that are meant.
-WORDS = {
-    (0, 0): "{0} missing in both",
-    (0, 1): "{0} missing in one of the two or both",
-    (0, 2): "{0} not equal",
-    (0, 3): "{0} any",
-    (1, 1): "{0} missing in one of the two",
-    (1, 2): "{0} different or missing in one of the two",
-    (1, 3): "{0} not missing in both",
-    (2, 2): "{0} different",
-    (2, 3): "{0} missing in neither",
-    (3, 3): "{0} equal",
-}
 
 
 class CategoryName(str):
@@ -53,7 +39,7 @@ class CategoryName(str):
         return made
 
     def condition(self, low: float | None, high: float | None, digits: int) -> str:
-        """Return in words that the coordinate is more than ``low`` and at most ``high``, None if it is unbounded.
+        """Return in words that the coordinate has a value of more than ``low`` and at most ``high``, None if it is unbounded.
 
         Parameters
         ----------
@@ -71,20 +57,16 @@ class CategoryName(str):
             lower = "" if low is None else f"{low:.{digits}g} < "
             upper = "" if high is None else f" <= {high:.{digits}g}"
             return f"{lower}{self}{upper}" if high is not None else f"{self} > {low:.{digits}g}"
-        shift = RARITY_SHIFT if self.kind == RARITY else 0.0
-        first = sum(low is not None and state + shift <= low for state in STATES[:3])
-        if self.kind == EQUALITY:
-            last = sum(high is None or state <= high for state in STATES) - 1
-            return WORDS[first, max(last, first)].format(self.feature)
-        if high is not None and high < 0.0:
-            last = sum(state + shift <= high for state in STATES[:3]) - 1
-            return WORDS[first, max(last, first)].format(self.feature)
+        least, most = (NOT_SHARED, 0.0) if self.kind == RARITY else (DIFFERENT, EQUAL)
+        is_shared, is_different = low is not None and low >= least, high is not None and high < most
+        if is_different or (self.kind == EQUALITY and is_shared):
+            return f"{self.feature} {'different' if is_different else 'equal'}"
         rare = None if low is None or low < 0.0 else f"rarer than 1 in {math.exp(low):.{digits}g}"
         common = None if high is None else f"at least 1 in {math.exp(high):.{digits}g}"
         if rare is None and common is None:
-            return WORDS[first, 3].format(self.feature)
+            return f"{self.feature} equal" if is_shared else f"{self.feature} missing in neither"
         shared = f"{self.feature} shared and {'rare' if rare else 'common'} ({' and '.join(filter(None, (rare, common)))})"
-        return shared if rare or first == 3 else f"{WORDS[first, 2].format(self.feature)}, or {shared}"
+        return shared if is_shared else f"{self.feature} different, or {shared}"
 
 
 def category_names(features: Sequence[str]) -> list[str]:

@@ -305,6 +305,15 @@ class CoordinateSet:
         """Directions with one column per feature, also if there are none."""
         return self.directions if len(self.directions) else np.empty((0, self.n_features))
 
+    @cached_property
+    def state_groups(self) -> NDArray[np.int64]:
+        """Number of what each coordinate lacks if it is in a state of missing values: a feature, all of them, or a category."""
+        n_pairwise = len(self.pairwise_kinds)
+        of_all, of_categories = self.n_columns, self.n_columns + 1
+        category = of_categories + (self.columns - n_pairwise) % max(self.n_categories, 1)
+        of_pair = np.where(self.columns < n_pairwise, of_all, category)
+        return np.where(self.is_pairwise, of_pair, self.columns).astype(np.int64)
+
     def of_columns(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return the numbers of all coordinates that use one of the columns, and of all pairwise coordinates.
 
@@ -420,11 +429,28 @@ class CoordinateSet:
         Returns
         -------
         list of str or None
-            Names of features; None for coordinates of many features.
+            Names of features and categories; None for coordinates of many features.
         """
-        features = [f"x{j}" for j in range(self.n_features)] if feature_names is None else list(feature_names)
-        of_one = ~self.is_pairwise & (self.columns < self.n_features)
-        return [features[column] if alone else None for column, alone in zip(self.columns, of_one, strict=True)]
+        features = [f"x{j}" for j in range(self.n_all_features)] if feature_names is None else list(feature_names)
+        groups = self.state_groups
+        category = np.where(groups > self.n_columns, groups - self.n_columns - 1 + self.n_features, -1)
+        number = np.where(groups < self.n_features, groups, category)
+        return [features[feature] if feature >= 0 else None for feature in number.tolist()]
+
+    def lacks_values(self, samples: NDArray[Any]) -> bool:
+        """Return whether a feature or a category of samples is missing.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n_samples, n_all_features)
+            Samples, whose last columns are codes of categories.
+
+        Returns
+        -------
+        bool
+            True if any is missing.
+        """
+        return has_missing(samples) or bool(self.n_categories and (samples[:, self.n_features :] < 0).any())
 
     def extend(self, samples: NDArray[Any], *, training: bool = False) -> NDArray[Any]:
         """Return samples with their products with the directions as additional columns; NaN if a feature is missing.

@@ -32,14 +32,43 @@ def random_directions(n_directions: int, n_features: int, rng: np.random.Generat
 
 
 def difference_scatter(pairs: SamplePairs, features: NDArray[np.int64]) -> Matrix:
-    """Return the mean of (x - x')(x - x')ᵀ over pairs, for some features."""
-    total = np.zeros((len(features), len(features)))
+    """Return the mean of (x - x')(x - x')ᵀ over pairs, for some features; of those that lack values see `joint_scatter`."""
+    total, counts = np.zeros((len(features), len(features))), np.zeros(len(features))
     for start in range(0, pairs.n_pairs, CHUNK):
         part = pairs.take(slice(start, start + CHUNK))
         difference = part.A[part.first[:, None], features].astype(np.float64)
         difference -= part.B[part.second[:, None], features]
-        total += difference.T @ difference
-    return total / pairs.n_pairs
+        if pairs.lacks_values:
+            product, n_present = joint_scatter(difference)
+            total += product
+            counts += n_present
+        else:
+            total += difference.T @ difference
+    return scaled_scatter(total, counts) if pairs.lacks_values else total / pairs.n_pairs
+
+
+def joint_scatter(values: Matrix) -> tuple[Matrix, NDArray[np.float64]]:
+    """Return the product of a matrix with itself, with zeros in place of missing values, and the number present per column."""
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
+    return filled.T @ filled, present.sum(axis=0).astype(np.float64)
+
+
+def scaled_scatter(product: Matrix, n_present: NDArray[np.float64]) -> Matrix:
+    """Return the scatter of columns with missing values: the diagonal has means over the values that are present.
+
+    An entry off the diagonal is divided by the geometric mean of the two numbers of values. So the matrix is positive
+    semidefinite, and correlations are shrunk by the share of rows that have both columns. Means over the rows that have both
+    would not be shrunk, but they are not positive semidefinite, and directions that seem to have no variance would come first.
+
+    Examples
+    --------
+    >>> scaled_scatter(*joint_scatter(np.array([[2.0, 2.0], [2.0, np.nan], [2.0, np.nan], [2.0, 2.0]])))
+    array([[4.        , 2.82842712],
+           [2.82842712, 4.        ]])
+    """
+    sizes = np.sqrt(np.maximum(n_present, 1.0))
+    return product / sizes[:, None] / sizes
 
 
 def discriminant_directions(

@@ -113,7 +113,7 @@ def beginnings(pair_map: CoordinateSet, features: Sequence[str]) -> list[str]:
     >>> beginnings(CoordinateSet(("abs_diff", "cosine"), 1), ["age"])
     ['age differs by', 'the cosine of both samples is']
     """
-    columns = [*features, *(f"combination {k} of features" for k in range(len(pair_map.directions)))]
+    columns = [*features[: pair_map.n_features], *(f"combination {k} of features" for k in range(len(pair_map.directions)))]
     kinds = {kind.code: name for name, kind in FEATURE_KINDS.items()}
     pairwise = [name for name in pair_map.kinds if name in PAIRWISE_KINDS]
     n_plain = len(pair_map) - N_COORDINATES * pair_map.n_categories
@@ -143,7 +143,7 @@ def rule_in_words(region: Region, pair_map: CoordinateSet, features: Sequence[st
         The alternatives. Regions that are not tests of single coordinates are described by their formula.
     """
     if not isinstance(region, AxisRegion):
-        return describe_region(region, pair_map.names(features))
+        return describe_region(region, pair_map.names(features), subjects=pair_map.subjects(features))
     begin, subjects = beginnings(pair_map, features), pair_map.subjects(features)
     paths = list(inside_paths(region))
     rules = [
@@ -183,7 +183,8 @@ def _condition(begin: Sequence[str], subjects: Sequence[str | None], condition: 
     coordinate, low, high, *_ = condition
     beginning = begin[coordinate]
     if isinstance(beginning, CategoryName):
-        return beginning.condition(low, high, 3)
+        values = "" if low is None and high is None else beginning.condition(low, high, 3)
+        return with_missing(condition, values, subjects[coordinate])
     values = beginning + (
         f" more than {low:.4g} and at most {high:.4g}"
         if low is not None and high is not None

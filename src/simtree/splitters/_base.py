@@ -158,7 +158,11 @@ class Cell:
         Split
             The region, and the pairs of the cell inside it.
         """
-        return Split(region, region.contains(self.pair_map, self.sample_pairs))
+        inside = region.contains(self.pair_map, self.sample_pairs, unseen_inside=True)
+        if self.pairs.lacks_values and 2 * np.count_nonzero(inside) < self.n_pairs:
+            # As in the tree, states that a subsample of the cell did not show go where most pairs of the cell go.
+            inside = region.contains(self.pair_map, self.sample_pairs)
+        return Split(region, inside)
 
 
 class Splitter(BaseEstimator, ABC):

@@ -12,7 +12,8 @@ from simtree._utils.matrices import explained_overflow
 from simtree._utils.validation import check_integer
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
-from simtree.trees._regions import OpaqueRegion
+from simtree.trees._filled import FilledCoordinates
+from simtree.trees._opaque_region import OpaqueRegion
 
 
 class ClassifierSplitter(Splitter):
@@ -21,6 +22,9 @@ class ClassifierSplitter(Splitter):
     A classifier that accepts ``sample_weight`` is fitted with weights that balance same and different pairs. Any other
     classifier (such as nearest neighbours, or a pipeline) is fitted on equally many same and different pairs, after
     subsampling the more frequent of the two without replacement.
+
+    A classifier needs complete numbers: coordinates that a pair lacks are replaced by their mean over the pairs that have them,
+    and a further column for each state of a feature, missing in one sample or in both, tells where.
 
     A model that contains fitted classifiers cannot be saved to a model file.
 
@@ -45,6 +49,7 @@ class ClassifierSplitter(Splitter):
     """
 
     binned = False
+    takes_missing = True
     squares = True
 
     def __init__(self, estimator: Any, *, min_samples: int = 10, max_samples: int = 100_000) -> None:
@@ -88,8 +93,10 @@ class ClassifierSplitter(Splitter):
             if value is None and (name == "random_state" or name.endswith("__random_state"))
         }
         classifier.set_params(**seeds)
-        region = OpaqueRegion(classifier, cell.coordinates)
-        values = region.values(cell.pair_map, pairs)
+        coordinates = OpaqueRegion(classifier, cell.coordinates).values(cell.pair_map, pairs)
+        filled = FilledCoordinates.fit(cell.pair_map, cell.coordinates, coordinates)
+        region = OpaqueRegion(classifier, cell.coordinates, filled)
+        values = filled.table(coordinates)
         if has_fit_parameter(classifier, "sample_weight"):
             chosen: dict[str, Any] = {"X": values, "y": same, "sample_weight": weights}
         else:

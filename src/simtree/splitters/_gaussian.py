@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import inv
 
+from simtree._utils.matrices import MAX_FLOAT
 from simtree._utils.validation import check_integer, check_real
 from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet, SamplePairs
+from simtree.pairs._directions import joint_scatter, scaled_scatter
 from simtree.splitters._base import Cell, Split, Splitter
-from simtree.trees._regions import QuadraticRegion
+from simtree.trees._quadratic_region import NONE_INSIDE, NONE_OUTSIDE, UNSEEN, QuadraticRegion
 
 Matrix = NDArray[np.float64]
 
@@ -21,7 +23,8 @@ class GaussianSplitter(Splitter):
 
     The differences x - x' and the sums x + x' are modelled as independent Gaussians, with covariances (and a mean of the
     sums) that differ between same and different pairs. The ratio is quadratic and has a closed form; joint Bayes and
-    probabilistic linear discriminant analysis belong to this family.
+    probabilistic linear discriminant analysis belong to this family. For samples that lack values it is the ratio of the
+    features that both have, scaled to all of them; pairs without such a feature go to one side, which is learned.
 
     Parameters
     ----------
@@ -42,6 +45,7 @@ class GaussianSplitter(Splitter):
     """
 
     binned = False
+    takes_missing = True
     squares = True
 
     def __init__(self, *, shrinkage: float = 0.1, min_samples: int = 50, max_samples: int = 100_000) -> None:
@@ -78,14 +82,32 @@ class GaussianSplitter(Splitter):
         features = cell.features
         if min(np.count_nonzero(same), np.count_nonzero(~same)) < self.min_samples or not len(features):
             return None
+        if pairs.lacks_values:
+            features = features[n_joint(pairs, same, features) >= self.min_samples]
+            if not len(features):
+                return None
         region = gaussian_ratio(pairs, same, features, self.shrinkage)
         if region is None:
             return None
-        scores = region.scores(cell.sample_pairs)
+        scores, lacks = region.scores(cell.sample_pairs)
+        none_present = UNSEEN
+        if lacks.any():  # all of them go to one side: where they raise the gain
+            n_same = np.count_nonzero(cell.same[lacks])
+            balance = cell.weight_same * n_same - cell.weight_different * (np.count_nonzero(lacks) - n_same)
+            none_present = NONE_INSIDE if balance > 0.0 else NONE_OUTSIDE
+            scores = np.where(lacks, np.inf if balance > 0.0 else -np.inf, scores)
         threshold = best_threshold(scores, cell.same, cell.weight_same, cell.weight_different, cell.min_pairs)
         if threshold is None:
             return None
-        return Split(region.at(threshold), scores >= threshold)
+        threshold = float(np.clip(threshold, -MAX_FLOAT, MAX_FLOAT))
+        return Split(region.at(threshold, none_present), scores >= threshold)
+
+
+def n_joint(pairs: SamplePairs, same: NDArray[np.bool_], features: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many same pairs have each feature in both samples, or how many different pairs if these are fewer."""
+    a, b = np.isnan(pairs.A[:, features]), np.isnan(pairs.B[:, features])
+    joint = ~(a[pairs.first] | b[pairs.second])
+    return np.asarray(np.minimum(joint[same].sum(axis=0), joint[~same].sum(axis=0)))
 
 
 def gaussian_ratio(
@@ -102,22 +124,33 @@ def gaussian_ratio(
 
     `GaussianSimilarity` models the samples instead: there D and S follow from one covariance within and one between classes, as
     the samples of a different pair are independent. In a cell they are not, because pairs were selected by their scores.
+
+    If samples lack values, means and variances of a feature are those of the pairs that have it in both samples, and
+    covariances follow `scaled_scatter`.
     """
     a = pairs.A[pairs.first[:, None], features].astype(np.float64)
     b = pairs.B[pairs.second[:, None], features].astype(np.float64)
-    centre = 0.5 * (a.mean(axis=0) + b.mean(axis=0))
+    if pairs.lacks_values:  # a value without its counterpart is left out
+        joint = ~np.isnan(a + b)
+        a, b = np.where(joint, a, np.nan), np.where(joint, b, np.nan)
+    mean_of = np.nanmean if pairs.lacks_values else np.mean
+    centre = 0.5 * (mean_of(a, axis=0) + mean_of(b, axis=0))
     a -= centre
     b -= centre
     differences, sums = a - b, a + b
-    spread = np.sqrt(0.5 * ((a**2).mean(axis=0) + (b**2).mean(axis=0)))
+    spread = np.sqrt(0.5 * (mean_of(a**2, axis=0) + mean_of(b**2, axis=0)))
     if not np.isfinite(spread).all() or spread.max() == 0.0:
         return None
     n = len(features)
     P, R, line = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
     for sign, rows in ((1.0, same), (-1.0, ~same)):
-        mean = sums[rows].mean(axis=0)
-        of_differences = _inverse(differences[rows].T @ differences[rows] / np.count_nonzero(rows), shrinkage)
-        of_sums = _inverse(np.cov(sums[rows], rowvar=False, bias=True).reshape(n, n), shrinkage)
+        mean = mean_of(sums[rows], axis=0)
+        if pairs.lacks_values:
+            scatters = [scaled_scatter(*joint_scatter(values)) for values in (differences[rows], sums[rows] - mean)]
+        else:
+            covariance = np.cov(sums[rows], rowvar=False, bias=True).reshape(n, n)
+            scatters = [differences[rows].T @ differences[rows] / np.count_nonzero(rows), covariance]
+        of_differences, of_sums = (_inverse(scatter, shrinkage) for scatter in scatters)
         if of_differences is None or of_sums is None:
             return None
         P += sign * of_differences

@@ -7,18 +7,21 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from simtree._kernels.missing import BOTH_SEEN, ONE_SEEN
 from simtree._utils.validation import check_integer, check_real
 from simtree.io._registry import SPLITTER, register
 from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
-from simtree.trees._regions import LinearRegion
+from simtree.trees._filled import FilledCoordinates
+from simtree.trees._linear_region import LinearRegion
 
 
 @register(SPLITTER)
 class LinearSplitter(Splitter):
     """Split each cell by a linear SVM on its coordinates, with weights that balance same and different pairs.
 
-    Coordinates are standardised within each cell.
+    Coordinates are standardised within each cell. Those that a pair lacks are replaced by their mean, and further columns tell
+    where: each state of a feature, missing in one sample or in both, has a weight of its own.
 
     Parameters
     ----------
@@ -37,6 +40,7 @@ class LinearSplitter(Splitter):
     """
 
     binned = False
+    takes_missing = True
 
     def __init__(self, *, C: float = 1.0, max_samples: int = 100_000) -> None:
         self.C = C
@@ -71,13 +75,15 @@ class LinearSplitter(Splitter):
         pairs, same, weights = cell.sample(self.max_samples)
         if same.all() or not same.any():
             return None
-        used = cell.coordinates
-        values = cell.pair_map.values(pairs)[:, used]
+        used, pair_map = cell.coordinates, cell.pair_map
+        values = pair_map.values(pairs)[:, used]
+        filled = FilledCoordinates.fit(pair_map, used, values)
+        table = filled.table(values)
         with np.errstate(all="ignore"):
-            centre, spread = values.mean(axis=0), values.std(axis=0)
-            scaled = (values - centre) / spread
+            centre, spread = table.mean(axis=0), table.std(axis=0)
+            scaled = (table - centre) / spread
         # A constant coordinate is uninformative, whatever rounding does to it, and so is one that overflows.
-        useless = (np.ptp(values, axis=0) == 0.0) | ~np.isfinite(scaled).all(axis=0)
+        useless = (np.ptp(table, axis=0) == 0.0) | ~np.isfinite(scaled).all(axis=0)
         scaled[:, useless], centre[useless], spread[useless] = 0.0, 0.0, np.inf
         svm = LinearSVC(C=self.C, random_state=int(cell.rng.integers(2**31)))
         with warnings.catch_warnings():
@@ -88,8 +94,14 @@ class LinearSplitter(Splitter):
         size = np.abs(standardised).sum()
         if size == 0.0:
             return None
-        plain, shares = np.zeros(len(cell.pair_map)), np.zeros(len(cell.pair_map))
-        plain[used] = standardised / spread * cell.pair_map.scales[used]
-        shares[used] = np.abs(standardised) / size
-        intercept = float(svm.intercept_[0] - (standardised / spread) @ centre)
-        return cell.split_by(LinearRegion(plain, intercept, shares))
+        slopes, n = standardised / spread, len(used)
+        plain, shares = np.zeros(len(pair_map)), np.zeros(len(pair_map))
+        plain[used] = slopes[:n] * pair_map.scales[used]
+        np.add.at(shares, used[filled.column_places()], np.abs(standardised) / size)
+        states, seen = np.zeros((len(pair_map), 2)), np.zeros(len(pair_map), dtype=np.uint8)
+        states[used] = (slopes[:n] * filled.means)[:, None]
+        for state, (places, columns) in enumerate(filled.state_columns()):
+            states[used[places], state] += slopes[columns]
+            seen[used[np.isin(filled.group, filled.group[places])]] |= (ONE_SEEN, BOTH_SEEN)[state]
+        intercept = float(svm.intercept_[0] - slopes @ centre)
+        return cell.split_by(LinearRegion(plain, intercept, shares, states, seen))

@@ -22,7 +22,8 @@ class ObliqueCartSplitter(Splitter):
     """Split each cell by a classification tree on the coordinates and on oblique ones along directions fitted in the cell.
 
     The directions are those along which the different pairs of the cell differ most, relative to its same pairs. Deep cells
-    thus use what the splits above them have not used yet. A cell with few pairs is split on the coordinates alone.
+    thus use what the splits above them have not used yet. A cell with few pairs is split on the coordinates alone. If values
+    are missing, directions are fitted on the features of both samples of a pair, and coordinates are scaled to all of them.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class ObliqueCartSplitter(Splitter):
     (2, 4)
     """
 
+    takes_missing = True
     squares = True
 
     def __init__(

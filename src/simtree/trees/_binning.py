@@ -122,9 +122,16 @@ class TrainingPairs:
         used, numbers = np.unique(np.concatenate([rows.first, rows.second]), return_inverse=True)
         first, second = numbers.astype(np.int32).reshape(2, -1)
         samples = own.extend(self.X[used, : own.n_features])
-        joined = TrainingPairs(samples, IndexPairs(first, second, rows.same), own, self._max_bins, lacks_values=False)
-        joined.codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
-        joined._edges = [self._edges[c] for c in coordinates] + joined._edges
+        joined = TrainingPairs(
+            samples, IndexPairs(first, second, rows.same), own, self._max_bins, lacks_values=self.lacks_values
+        )
+        edges = [self._edges[c] for c in coordinates] + joined._edges
+        codes = np.concatenate([self.codes[segment][:, coordinates], joined.codes], axis=1)
+        if self.lacks_values:  # codes of states follow those of the values of all coordinates
+            one = np.repeat([self.one_code, joined.one_code], [len(coordinates), len(own)]).astype(codes.dtype)
+            codes = np.where(codes < one, codes, codes - one + codes.dtype.type(n_values(edges)))
+            joined.one_code = n_values(edges)
+        joined.codes, joined._edges = codes, edges
         return joined
 
     def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:

@@ -187,7 +187,9 @@ def _follow(tree: RankTree, values: NDArray[np.float64], pair: SamplePairs) -> t
                     at = int(region.if_gt[at] if above else region.if_le[at])
             inside, shares = at == INSIDE, pair_map.by_feature(weights / weights.sum(), present)
         else:
-            inside, shares = bool(region.contains(pair_map, pair)[0]), region.feature_shares(pair_map)
+            unseen_inside = bool(tree.majority_child[cell] == tree.cells.inside[cell])
+            inside = bool(region.contains(pair_map, pair, unseen_inside=unseen_inside)[0])
+            shares = region.feature_shares(pair_map, present)
         child = int(tree.cells.inside[cell] if inside else tree.cells.outside[cell])
         added += (values[child] - values[cell]) * shares
         cell = child

@@ -10,8 +10,10 @@ import numpy as np
 from simtree._kernels.missing import BOTH_ABOVE, BOTH_SEEN, ONE_ABOVE, ONE_SEEN
 from simtree._utils.matrices import MAX_FLOAT
 from simtree.pairs._category_names import CategoryName
+from simtree.trees._linear_region import LinearRegion
+from simtree.trees._quadratic_region import NONE_INSIDE, QuadraticRegion
 from simtree.trees._rank_tree import RankTree
-from simtree.trees._regions import INSIDE, AxisRegion, LinearRegion, ObliqueRegion, QuadraticRegion, Region
+from simtree.trees._regions import INSIDE, AxisRegion, ObliqueRegion, Region
 
 # Maximum number of printed terms of a linear rule and alternatives of an axis rule; the rest is counted.
 MAX_TERMS = 6
@@ -92,8 +94,8 @@ def describe_region(
 
     ``subjects`` are the features of coordinates that may be missing, see `CoordinateSet.subjects`; by default the coordinates.
     """
+    subjects = list(names) if subjects is None else list(subjects)
     if isinstance(region, AxisRegion):
-        subjects = names if subjects is None else subjects
         rules = [" and ".join(_conditions(path, names, subjects, digits)) for path in inside_paths(region)]
         if len(rules) > MAX_ALTERNATIVES:
             rules = [*rules[:MAX_ALTERNATIVES], f"one of {len(rules) - MAX_ALTERNATIVES} more rules"]
@@ -104,14 +106,34 @@ def describe_region(
         terms = [f"{_number(region.weights[c], digits)} ({names[c]})" for c in used[:MAX_TERMS]]
         if len(used) > MAX_TERMS:
             terms.append(f"{len(used) - MAX_TERMS} smaller terms")
+        terms += _state_terms(region, subjects, digits)
         return [" + ".join(terms) + f" >= {_number(-region.intercept, digits)}"]
     if isinstance(region, ObliqueRegion):
         own = [*(f"|v{k}·(x - x')|" for k in range(len(region.directions)))]
         own += [f"v{k}·(x + x')" for k in range(len(region.directions))]
-        return describe_region(region.tests, [*names, *own], digits)
+        return describe_region(region.tests, [*names, *own], digits, [*subjects, *([None] * len(own))])
     if isinstance(region, QuadraticRegion):
-        return [f"the Gaussian log-likelihood ratio of its difference and sum is >= {_number(region.threshold, digits)}"]
+        ratio = f"the Gaussian log-likelihood ratio of its difference and sum is >= {_number(region.threshold, digits)}"
+        none = "no feature present in both"
+        if region.none_present != NONE_INSIDE:
+            return [ratio]
+        return [none] if region.threshold >= MAX_FLOAT else [ratio, none]
     return ["the fitted classifier predicts same"]
+
+
+def _state_terms(region: LinearRegion, subjects: Sequence[str | None], digits: int) -> list[str]:
+    """Return what missing features add to a weighted sum in place of their coordinates, the largest first."""
+    if region.states is None or region.seen is None:
+        return []
+    added: dict[str, float] = {}
+    for state, (bit, words) in enumerate(((ONE_SEEN, "one of the two"), (BOTH_SEEN, "both"))):
+        for coordinate in np.flatnonzero(region.seen & bit).tolist():
+            subject = subjects[coordinate]
+            what = "no feature present in both" if subject is None else f"{subject} missing in {words}"
+            added[what] = added.get(what, 0.0) + float(region.states[coordinate, state])
+    ordered = sorted(added, key=lambda what: -abs(added[what]))
+    terms = [f"{_number(added[what], digits)} ({what})" for what in ordered[:MAX_TERMS]]
+    return [*terms, f"{len(ordered) - MAX_TERMS} further terms"] if len(ordered) > MAX_TERMS else terms
 
 
 class Step(NamedTuple):
@@ -206,9 +228,8 @@ def _conditions(path: list[Step], names: Sequence[str], subjects: Sequence[str |
         coordinate, low, high, *_ = condition
         name, values = names[coordinate], ""
         if isinstance(name, CategoryName):
-            conditions.append(name.condition(low, high, digits))
-            continue
-        if low is not None and high is not None:
+            values = "" if low is None and high is None else name.condition(low, high, digits)
+        elif low is not None and high is not None:
             values = f"{_number(low, digits)} < {name} <= {_number(high, digits)}"
         elif high is not None:
             values = f"{name} <= {_number(high, digits)}"

@@ -265,7 +265,8 @@ class RankTree:
         self._route(pairs, 0, cell)
         for split, region in self.regions.items():  # parents come before their children
             rows = np.flatnonzero(cell == split)
-            inside = region.contains(self.pair_map, pairs.take(rows))
+            unseen_inside = bool(self.majority_child[split] == self.cells.inside[split])
+            inside = region.contains(self.pair_map, pairs.take(rows), unseen_inside=unseen_inside)
             for child, chosen in ((self.cells.inside[split], rows[inside]), (self.cells.outside[split], rows[~inside])):
                 reached = np.full(len(chosen), child, dtype=np.int32)
                 self._route(pairs.take(chosen), child, reached)
@@ -377,7 +378,7 @@ class RankTree:
     def _state_nodes(self) -> StateNodes:
         """Nodes through which pairs with missing values are routed."""
         otherwise = _targets(self.cells.entry)[self.majority_child[self.node_cell]]
-        return with_states(self.nodes, self.states, otherwise, self.pair_map)
+        return with_states(self.nodes, self.states, otherwise, self.pair_map.kernel_directions)
 
 
 @dataclass

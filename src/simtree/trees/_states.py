@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from simtree._kernels.missing import BOTH_ABOVE, BOTH_MISSING, BOTH_SEEN, ONE_ABOVE, ONE_MISSING, ONE_SEEN, StateNodes
 from simtree._kernels.route import Nodes
-from simtree.pairs._coordinates import CoordinateSet
 
 if TYPE_CHECKING:
     from simtree.trees._regions import AxisRegion
@@ -59,7 +58,7 @@ def joined_states(regions: Iterable[AxisRegion]) -> NDArray[np.uint8] | None:
 
 
 def with_states(
-    nodes: Nodes, states: NDArray[np.uint8] | None, otherwise: NDArray[np.int32], pair_map: CoordinateSet
+    nodes: Nodes, states: NDArray[np.uint8] | None, otherwise: NDArray[np.int32], directions: NDArray[np.float64]
 ) -> StateNodes:
     """Return a table of tests that pairs with missing values can be routed through.
 
@@ -71,12 +70,12 @@ def with_states(
         Where the tests send missing values.
     otherwise : ndarray of int32 of shape (n_tests,)
         Where those continue that did not occur in training.
-    pair_map : CoordinateSet
-        Coordinates of the tree.
+    directions : ndarray of shape (n_directions, n_features)
+        Directions of the columns that follow the features of the samples.
 
     Returns
     -------
     StateNodes
     """
     known = np.zeros(len(otherwise), dtype=np.uint8) if states is None else states
-    return StateNodes(*nodes, known, otherwise, pair_map.kernel_directions)
+    return StateNodes(*nodes, known, otherwise, directions)
