@@ -49,6 +49,13 @@ TINY = 1e-200
 BLOCK = 1 << 18
 
 
+def _without_private(rows: Floats, n_codes: int) -> Floats:
+    """Return rows whose last columns, codes of categories, lack values that only one identity may have; changed in place."""
+    codes = rows[:, rows.shape[1] - n_codes :]
+    codes[codes >= FIRST_HASHED] = MISSING
+    return rows
+
+
 def _base_has(name: str) -> Callable[[CohortNormalization], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
 
@@ -195,7 +202,7 @@ class CohortNormalization(Similarity):
         """Return the cohort, made of distinct samples; as many as possible of the first ones are of different identities."""
         n, n_codes = min(int(self.n_cohort), len(rows)), 0 if self.columns_ is None else len(self.columns_.categories)
         if self.cohort == "samples":
-            return rows[:n].copy()
+            return _without_private(rows[:n].copy(), n_codes)
         if len(rows) < N_AVERAGED:
             raise ValueError(
                 f"X has {count(len(rows), 'distinct sample')}, but cohort={self.cohort!r} requires at least {N_AVERAGED}; "
@@ -213,9 +220,7 @@ class CohortNormalization(Similarity):
             found = neighbour_means(rows, identities, scores, n_codes)
             n_numbers = rows.shape[1] - n_codes
             found[:, :n_numbers] = spread_like(found[:, :n_numbers], rows[:, :n_numbers])
-        codes = found[:, rows.shape[1] - n_codes :]
-        codes[codes >= FIRST_HASHED] = MISSING  # values that only one identity may have
-        return found
+        return _without_private(found, n_codes)
 
     def _set_cohort(self, cohort: Floats) -> None:
         """Set the cohort and what follows from it."""

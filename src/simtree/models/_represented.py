@@ -11,7 +11,7 @@ from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, OTHER, TableColumns
+from simtree.pairs._table import FROM_DTYPE, TableColumns, known_codes
 from simtree.representation._applied import (
     fit_representation,
     represent,
@@ -75,13 +75,8 @@ class RepresentedMixin:
         n_codes = self._n_codes()
         if n_codes:
             return np.ascontiguousarray(samples[:, :-n_codes]), samples[:, -n_codes:]
-        found = columns.with_holes(samples)
-        codes = found[:, columns.categories]
         # To an encoder all values outside of the vocabulary are one more value: those of single identities are not written.
-        if (codes >= FIRST_HASHED).any():
-            found = found.copy()
-            found[:, columns.categories] = np.where(codes >= FIRST_HASHED, OTHER, codes)
-        return found, None
+        return known_codes(columns.with_holes(samples), columns.categories), None
 
     def _own_representation(self) -> Any:
         """Return the representation with its columns by number, for it is given samples without names."""

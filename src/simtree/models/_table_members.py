@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from simtree.models._base import Similarity
@@ -17,8 +17,9 @@ from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns, is_chosen
-from simtree.representation._columns import ColumnRepresentation, takes_missing, with_numbered_columns
+from simtree.representation._columns import ColumnRepresentation, takes_categories, takes_missing, with_numbered_columns
 from simtree.representation._imputer import Imputer
+from simtree.representation._known_codes import KnownCodes
 from simtree.representation._rarity import RarityEncoder
 
 # Categories with more values have one column, their rarity, instead of one per value where numbers are needed.
@@ -86,7 +87,8 @@ class Contents:
         if self.one_hot:
             parts.append(("values", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(self.one_hot)))
         if self.rare:
-            parts.append(("rarities", RarityEncoder(), list(self.rare)))
+            # Codes of values that only one identity may have follow from these values, and must not be written.
+            parts.append(("rarities", RarityEncoder(keep_below=FIRST_HASHED), list(self.rare)))
         return ColumnRepresentation(parts)
 
 
@@ -162,7 +164,10 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
     if "estimator" in parameters:
         return _set(model, estimator=_numbered(parameters["estimator"], columns))
     if "representation" in parameters:
-        model = _set(model, representation=with_numbered_columns(parameters["representation"], columns.names))
+        representation = with_numbered_columns(parameters["representation"], columns.names)
+        if takes_categories(representation) and "categorical_features" not in parameters and len(columns.categories):
+            representation = make_pipeline(KnownCodes(columns.categories.tolist()), representation)
+        model = _set(model, representation=representation)
     if "categorical_features" in parameters:
         model = _set(model, categorical_features=columns.categories.tolist() or FROM_DTYPE)
     return model
@@ -190,6 +195,9 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         return _set(model, estimators=[(name, unread(member, columns)) for name, member in parameters["estimators"]])
     if "estimator" in parameters:
         return _set(model, estimator=unread(parameters["estimator"], columns))
+    own = parameters.get("representation")
+    if isinstance(own, Pipeline) and isinstance(own.steps[0][1], KnownCodes):
+        return _set(model, representation=own.steps[1][1])
     if is_chosen(parameters.get("categorical_features")):
         mask = [column.kind == CATEGORY for column in columns.columns]
         return _set(model, categorical_features=np.flatnonzero(mask).tolist())

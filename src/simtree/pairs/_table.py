@@ -412,6 +412,29 @@ def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_col
     return {list(names).index(name) for name in given.tolist()}
 
 
+def known_codes(matrix: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a matrix with `OTHER` in place of codes of values that are not in the vocabulary.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_columns)
+        Samples of a table.
+    columns : ndarray of int
+        Columns of codes.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_columns)
+        A copy, or the matrix itself if there are none.
+    """
+    codes = matrix[:, columns]
+    if not (codes >= FIRST_HASHED).any():
+        return matrix
+    found = matrix.copy()
+    found[:, columns] = np.where(codes >= FIRST_HASHED, OTHER, codes)
+    return found
+
+
 def hashed(value: Value) -> float:
     """Return the code of a value that is not in a vocabulary: the same wherever it is read.
 

@@ -26,10 +26,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, count
 from simtree.io._registry import REPRESENTATION, convert, register
+from simtree.representation._known_codes import KnownCodes
 
 DROP, PASSTHROUGH = "drop", "passthrough"
-# scikit-learn's transformers that take NaN and return it.
-PASSING_ON = (MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
+# Transformers that take NaN and return it.
+PASSING_ON = (KnownCodes, MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
 
 
 @register(REPRESENTATION)

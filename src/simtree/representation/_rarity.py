@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.matrices import check_matrix
+from simtree._utils.validation import check_real
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.io._registry import REPRESENTATION, register
 
@@ -22,6 +23,12 @@ class RarityEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Use it for categories of which the rare ones say more. A missing value counts as one more value. A value that does not
     occur in the training data, or occurs there once, has the rarity of a value that occurs once.
+
+    Parameters
+    ----------
+    keep_below : float or None, default=None
+        Values of at least this number are not kept, and have the rarity of a value that occurs once. Models of tables set it
+        for codes of values that only one identity may have.
 
     Attributes
     ----------
@@ -39,6 +46,9 @@ class RarityEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([0.29, 1.39, 1.39])
     """
 
+    def __init__(self, *, keep_below: float | None = None) -> None:
+        self.keep_below = keep_below
+
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Count the values of each feature.
 
@@ -54,12 +64,15 @@ class RarityEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
             The fitted transformer.
         """
+        self._check_parameters()
         samples = check_matrix(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         self.n_samples_ = len(samples)
         self.values_, self.rarities_ = [], []
         for feature in samples.T:
             values, counts = np.unique(feature, return_counts=True)
             shared = counts > 1
+            if self.keep_below is not None:
+                shared &= ~(values >= self.keep_below)  # NaN is kept
             self.values_.append(values[shared])
             self.rarities_.append(np.log(self.n_samples_ / counts[shared]))
         return self
@@ -89,7 +102,9 @@ class RarityEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return found
 
     def _check_parameters(self) -> None:
-        """There are no parameters."""
+        """Raise an error if the parameter is invalid."""
+        if self.keep_below is not None:
+            check_real("keep_below", self.keep_below, -np.inf, np.inf)
 
     def _get_fitted_state(self) -> dict[str, Any]:
         """Return the counts for a model file."""
