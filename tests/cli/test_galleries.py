@@ -138,7 +138,7 @@ def test_queries_may_come_from_standard_input_and_have_names(folder, gallery):
 
 def test_long_tables_are_answered_block_by_block(folder, gallery, monkeypatch):
     whole = table(run("identify", gallery, folder / "new.csv", "-k", 2))
-    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    monkeypatch.setattr("simtree.cli._reading.ROWS", 7)
     pd.testing.assert_frame_equal(table(run("identify", gallery, folder / "new.csv", "-k", 2)), whole)
     run("gallery", "calibrate", gallery, folder / "strangers.csv", *LABEL)
     alive, made = [], []
@@ -162,7 +162,7 @@ def test_long_tables_are_enrolled_as_a_whole(folder, gallery, place, tmp_path, m
     with Gallery.open(gallery) as opened:
         whole = content(opened)
     options = [*LABEL, "--model", folder / "m.simtree", "--metadata", "site,floor", "--time", "day"]
-    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    monkeypatch.setattr("simtree.cli._reading.ROWS", 7)
     run("enroll", place("blocks"), folder / "known.csv", *options)
     with Gallery.open(place("blocks")) as opened:
         parts = content(opened)
@@ -295,7 +295,7 @@ def test_the_age_of_samples_counts(folder, tmp_path, monkeypatch):
     seconds = days.astype(np.int64)
     strangers = pd.read_csv(folder / "strangers.csv", dtype={"person": str}).assign(day="2026-02-01")
     strangers.to_csv(tmp_path / "strangers.csv", index=False)
-    monkeypatch.setattr("simtree.cli._tables.ROWS", 7)
+    monkeypatch.setattr("simtree.cli._reading.ROWS", 7)
     for column in (days.dt.strftime("%Y-%m-%d"), seconds):
         new.assign(day=column).to_csv(tmp_path / "dated.csv", index=False)
         found = table(run("identify", path, tmp_path / "dated.csv", "-k", 1, "--time", "day"))

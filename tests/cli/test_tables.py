@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
+import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,10 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import simtree
-from simtree.cli import _tables as tables
+from simtree.cli import _reading as reading
 from simtree.cli import _text_files as text_files
 from simtree.cli._app import app
-from simtree.cli._tables import Table, choose_features, read_samples, read_table, stream_table
+from simtree.cli._reading import read_samples, read_table, stream_table
+from simtree.cli._tables import Table, choose_features
 
 pytestmark = pytest.mark.slow
 
@@ -179,8 +184,39 @@ def test_a_row_with_too_few_cells_is_not_one_with_holes(tmp_path, name, text, sa
         read_samples(tmp_path / name)
     with gzip.open(tmp_path / f"{name}.gz", "wt") as stream:
         stream.write(text)
-    with pytest.raises(ValueError, match=said.replace(name, f"{name}.gz")):
-        read_samples(tmp_path / f"{name}.gz")
+    with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+        archive.writestr(name, text)
+    for packed in (f"{name}.gz", f"{name}.zip"):
+        with pytest.raises(ValueError, match=said.replace(name, packed)):
+            read_samples(tmp_path / packed)
+        with pytest.raises(ValueError, match=said.replace(name, packed)):
+            list(stream_table(tmp_path / packed))
+
+
+@pytest.mark.parametrize("read", [read_samples, lambda path: list(stream_table(path))])
+def test_rows_of_standard_input_are_counted_too(monkeypatch, read):
+    text = "who;a;b\n" + "ann;1;\n" * 40_000
+    for short, said in (("bob;2\n", "line 40002 has 2 cells, but the table has 3"), ('"bo\nb";2\n', "line 40003 has 2 cells")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((text + short + "eve;3;4\n").encode())))
+        with pytest.raises(ValueError, match=f"standard input: {said}"):
+            read(Path("-"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((text + 'b"ob;2;\n' + "eve;3;4").encode())))
+    assert read(Path("-")) is not None
+
+
+def test_an_archive_holds_one_table(tmp_path):
+    with zipfile.ZipFile(tmp_path / "people.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "who,a\nann,1\n")
+        archive.writestr("b.csv", "who,a\nann,1\n")
+    with pytest.raises(ValueError, match=r"people.csv.zip holds 2 files; pack one table alone\."):
+        read_samples(tmp_path / "people.csv.zip")
+
+
+def test_a_compression_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "people.csv.zst").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"people.csv.zst is compressed by zstd; install the package zstandard, or unpack"):
+        read_samples(tmp_path / "people.csv.zst")
 
 
 def test_rows_with_holes_are_read(tmp_path):
@@ -214,7 +250,7 @@ def test_reading_that_takes_long_shows_its_progress(tmp_path, monkeypatch, capsy
     assert said[0] == f"Reading people.csv: 0 of {size} MB"
     assert said[-1] == f"Reading people.csv: {size} of {size} MB, converting cells ..."
     assert sum("converting" in line for line in said) == 1
-    monkeypatch.setattr(tables, "LARGE_BYTES", 0)
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
     read_table(write(tmp_path, "parquet"))
     assert capsys.readouterr().err == "Reading people.parquet, 0 MB ...\n"
 
@@ -329,7 +365,7 @@ def test_columns_without_a_name_are_no_features(tmp_path):
 
 @pytest.mark.parametrize("end", ["csv", "parquet", "npy", "csv.gz"])
 def test_a_stream_comes_in_parts_that_know_their_rows(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(tables, "ROWS", 3)
+    monkeypatch.setattr(reading, "ROWS", 3)
     frame = pd.DataFrame({"x0": np.arange(8), "x1": np.arange(8, 0, -1)})
     path = tmp_path / f"pairs.{end}"
     if end == "npy":

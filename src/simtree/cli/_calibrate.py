@@ -30,7 +30,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._protocol import Enrol, FusionOption, NBest, Time, protocol_of
-from simtree.cli._tables import read_samples
+from simtree.cli._reading import read_samples
 
 
 def calibrate(

@@ -25,7 +25,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._galleries import GalleryAddress, Out, searched_gallery
 from simtree.cli._models import load_model, parallel_jobs, samples_of, words_of
-from simtree.cli._tables import read_samples
+from simtree.cli._reading import read_samples
 from simtree.gallery._address import shown
 from simtree.models import Clusters, cluster
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.cli._common import say
 from simtree.cli._models import samples_of
-from simtree.cli._tables import Table, check_there, is_parquet_folder, parquet_files, read_samples
+from simtree.cli._reading import check_there, is_parquet_folder, parquet_files, read_samples
+from simtree.cli._tables import Table
 from simtree.gallery import Candidates, Gallery
 
 SECONDS_TO_CONNECT = 20

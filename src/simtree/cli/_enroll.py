@@ -16,7 +16,7 @@ from simtree.cli._common import Data, Json, Label, friendly_errors, say, show, s
 from simtree.cli._galleries import GalleryAddress, ids_of, opened_gallery, read_for_enrolment, stream_rows, times_of
 from simtree.cli._models import load_model
 from simtree.cli._protocol import FUSION_NAMES, FusionName
-from simtree.cli._tables import check_there
+from simtree.cli._reading import check_there
 from simtree.gallery import Enrolment, Gallery
 from simtree.gallery._address import parse_address, shown
 from simtree.gallery._creation import checked_settings, create_enrolled

@@ -30,7 +30,7 @@ from simtree.cli._common import (
 from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, words_of
 from simtree.cli._protocol import Enrol, FusionName, FusionOption, NBest, Time, protocol_of
-from simtree.cli._tables import check_there
+from simtree.cli._reading import check_there
 from simtree.evaluation._evaluate import evaluate, evaluate_scores
 from simtree.evaluation._report import (
     RANKS,

@@ -24,7 +24,7 @@ from simtree.cli._common import (
     table,
 )
 from simtree.cli._models import load_model, samples_of, words_of
-from simtree.cli._tables import read_samples
+from simtree.cli._reading import read_samples
 from simtree.models._cohort import CohortNormalization
 from simtree.models._distance import DistanceSimilarity
 from simtree.models._gaussian import GaussianSimilarity

@@ -25,7 +25,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._protocol import protocol_of
-from simtree.cli._tables import read_samples
+from simtree.cli._reading import read_samples
 from simtree.evaluation import LearnedFusion
 
 

@@ -14,7 +14,8 @@ import typer
 from numpy.typing import NDArray
 
 from simtree.cli._models import parallel_jobs, samples_of, words_of
-from simtree.cli._tables import Table, check_there, read_table, stream_table
+from simtree.cli._reading import check_there, read_table, stream_table
+from simtree.cli._tables import Table
 from simtree.cli._text_files import file_name
 from simtree.gallery import Gallery
 from simtree.gallery._address import parse_address

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.cli._cells import as_fitted, is_text
-from simtree.cli._tables import Table, check_there, choose_features
+from simtree.cli._reading import check_there
+from simtree.cli._tables import Table, choose_features
 from simtree.models._load import load
 from simtree.pairs._cells import CATEGORY, DATE
 from simtree.pairs._sampling import PairSampler

@@ -34,7 +34,7 @@ from simtree.cli._common import (
 from simtree.cli._evaluate import Unit
 from simtree.cli._models import labelled_pairs, load_model, parallel_jobs, samples_of, words_of
 from simtree.cli._protocol import Enrol, FusionOption, NBest, Time, protocol_of
-from simtree.cli._tables import read_samples
+from simtree.cli._reading import read_samples
 from simtree.evaluation._report import in_plain_words
 from simtree.report._write import Origin, write
 

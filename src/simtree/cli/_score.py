@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from simtree.cli._common import Jobs, Model, check_writable, friendly_errors, opened_output, say, scoring_bar
 from simtree.cli._dask import Dask, opened_cluster, read_for, samples_for, scorer_for
 from simtree.cli._models import load_model, number_features, parallel_jobs, table_features, words_of
-from simtree.cli._tables import Table, stream_table
+from simtree.cli._reading import stream_table
+from simtree.cli._tables import Table
 from simtree.cli._text_files import STANDARD_INPUT
 from simtree.evaluation._score_files import Comparison, score_lines
 

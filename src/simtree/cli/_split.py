@@ -16,8 +16,9 @@ from typer.core import TyperCommand
 
 from simtree._utils.files import opened_atomically
 from simtree.cli._common import Data, Json, Label, Seed, check_writable, friendly_errors, show, show_json, table
-from simtree.cli._tables import Table, file_kind, head_of_text, read_samples
-from simtree.cli._text_files import STANDARD_INPUT, open_bytes, pack_bytes, records, separator_of
+from simtree.cli._reading import head_of_text, read_samples
+from simtree.cli._tables import Table
+from simtree.cli._text_files import STANDARD_INPUT, file_kind, open_bytes, pack_bytes, records, separator_of
 from simtree.pairs._splitting import split_identities
 
 PART = re.compile(r"([A-Za-z0-9_-]+):(\S+)")

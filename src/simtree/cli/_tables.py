@@ -1,17 +1,12 @@
-"""Tables of samples from files, each cell checked; errors name the column and the row."""
+"""Tables of samples: their columns, each cell checked; errors name the column and the row."""
 
 from __future__ import annotations
 
-import csv
 import difflib
 import fnmatch
-import io
-import math
 import re
 import shlex
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,38 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simtree._utils.validation import count
 from simtree.cli._cells import as_booleans, as_dates, as_words, is_text, without_tokens
-from simtree.cli._common import say
-from simtree.cli._text_files import (
-    ENCODING,
-    HEAD_BYTES,
-    NAMES_OF_SEPARATORS,
-    STANDARD_INPUT,
-    UnreadableFileError,
-    advice,
-    check_head,
-    comment_advice,
-    file_name,
-    first_comment_row,
-    head_of,
-    line_of,
-    open_bytes,
-    read_frame,
-    refuse_short_rows,
-    separator_of,
-    standard_input,
-)
+from simtree.cli._text_files import NAMES_OF_SEPARATORS, STANDARD_INPUT, comment_advice, file_kind, file_name, line_of
 
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
-# Rows per block of a stream of pairs.
-ROWS = 1 << 17
 # What pandas calls a column without a name, which mostly has row numbers.
 UNNAMED = "Unnamed: "
 # A column is of numbers if at least this share of its cells are: the others are then mistakes.
 MIN_SHARE_OF_NUMBERS = 0.5
-# Larger files that have no progress of their own are announced.
-LARGE_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -298,72 +269,6 @@ class Table:
             raise ValueError(comment_advice(self.name, self._line(row)))
 
 
-def check_there(path: Path) -> None:
-    """Raise if there is no such file, with the name of a similar one."""
-    if path == STANDARD_INPUT:
-        return
-    if not path.exists():
-        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
-        raise FileNotFoundError(f"there is no file {path}{f'; did you mean {close[0]}?' if close else '.'}")
-    if path.is_dir() and not is_parquet_folder(path):
-        raise IsADirectoryError(f"{path} is a folder; give a file, or a folder of Parquet files.")
-
-
-def is_parquet_folder(path: Path) -> bool:
-    """Return whether this is a folder of Parquet files, as Dask and Spark write one table."""
-    return path.is_dir() and bool(parquet_files(path))
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """Return the files of a Parquet folder in the order of their numbers, so that a row has the same number everywhere."""
-    return sorted(
-        path.glob("*.parquet"), key=lambda file: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", file.name)]
-    )
-
-
-def read_table(path: Path, text: Sequence[str] = ()) -> Table:
-    """Return the table in a file, by its extension.
-
-    The columns of text files that ``text`` names, also by patterns, are read as strings, even if they are digits.
-    """
-    check_there(path)
-    reader = _reader(path, text)
-    if not (path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv")) and path.stat().st_size >= LARGE_BYTES:
-        say(f"Reading {path.name}, {path.stat().st_size / 1e6:,.0f} MB ...")
-    with _readable(path):
-        found = reader(path)
-    found.frame.columns = found.frame.columns.map(str)
-    repeated = found.frame.columns[found.frame.columns.duplicated()]
-    if len(repeated):
-        raise ValueError(f"{found.name} has two columns {repeated[0]!r}; give them different names.")
-    return found
-
-
-def read_samples(path: Path, text: Sequence[str] = ()) -> Table:
-    """Return a table with one row per sample, of which there are at least two; ``text`` as in `read_table`."""
-    found = read_table(path, text)
-    if len(found) < 2:
-        raise ValueError(f"{found.name} has {count(len(found), 'row')}; a pair needs two: give more rows.")
-    if found.is_text and all(_is_number(name) for name in found.frame.columns):
-        raise ValueError(f"{found.name} starts with numbers; its first line must name the columns.")
-    return found
-
-
-def stream_table(path: Path, *, as_text: bool = False, text: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the blocks of a table that need not fit in memory; '-' is standard input, as CSV.
-
-    ``as_text``: cells of text files stay strings, for 007 may be a name; ``text``: those of these columns do.
-    """
-    check_there(path)
-    start = 0
-    with _readable(path):
-        separator, frames = _parts(path, str if as_text else dict.fromkeys(text, str))
-        for frame in frames:
-            yield Table(path, frame.rename(columns=str), separator, start)
-            start += len(frame)
-
-
 def choose_features(found: Table, features: Sequence[str], drop: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return the feature columns: those named, or all except dropped ones, those with another meaning, and unnamed ones.
 
@@ -394,169 +299,6 @@ def named_columns(found: Table, given: Sequence[str], option: str) -> list[str]:
             matching = [part] if part in names else fnmatch.filter(names, part)
             chosen += matching or [found.check_column(part, option)]
     return list(dict.fromkeys(chosen))
-
-
-def file_kind(path: Path) -> str:
-    """Return the extension that tells what a file is, without that of its compression."""
-    ends = [end.lower() for end in path.suffixes]
-    if ends and ends[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip"):
-        ends.pop()
-    return ends[-1].removeprefix(".") if ends else ""
-
-
-def _reader(path: Path, text: Sequence[str]) -> Callable[[Path], Table]:
-    readers: dict[str, Callable[[Path], Table]] = {
-        "csv": lambda path: _read_text(path, text),
-        "tsv": lambda path: _read_text(path, text),
-        "parquet": lambda path: Table(path, _read_parquet(path)),
-        "feather": lambda path: Table(path, pd.read_feather(path)),
-        "npz": _read_npz,
-        "npy": _read_npy,
-    }
-    if path == STANDARD_INPUT:
-        return readers["csv"]
-    if path.is_dir():
-        return readers["parquet"]
-    if file_kind(path) not in readers:
-        raise ValueError(f"{path.name}: the extension must tell what it is, one of {', '.join(f'.{k}' for k in readers)}.")
-    return readers[file_kind(path)]
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Name the file that could not be read."""
-    try:
-        yield
-    except UnreadableFileError:
-        raise
-    # zipfile raises NotImplementedError for a compression that it does not know.
-    except (ValueError, OSError, KeyError, EOFError, NotImplementedError, csv.Error, zipfile.BadZipFile) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        known = advice(path, error) if path == STANDARD_INPUT or file_kind(path) in ("csv", "tsv") else None
-        raise UnreadableFileError(known or f"{file_name(path)} cannot be read: {said[0].rstrip('.')}.") from None
-
-
-def _read_text(path: Path, text: Sequence[str]) -> Table:
-    options: dict[str, Any] = {}
-    if path == STANDARD_INPUT:
-        head, stream = head_of(standard_input())
-        options["stream"] = stream
-        separator = _separator(path, head)
-        header = pd.read_csv(io.BytesIO(head), sep=separator, header=None, dtype=str, encoding=ENCODING).iloc[0].dropna()
-    else:
-        separator = _separator(path, _head(path))
-        header = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding=ENCODING).iloc[0].dropna()
-    twice = header[header.duplicated()]
-    if len(twice):
-        raise UnreadableFileError(f"{file_name(path)} has two columns {twice.iloc[0]!r}; give each a name of its own.")
-    as_text = dict.fromkeys((name for name in header if _is_named(name, text)), str)
-    frame = read_frame(path, sep=separator, low_memory=False, dtype=as_text, **options)
-    found = Table(path, frame, _plain_separator(path, separator))
-    comment = first_comment_row(frame)
-    if comment is not None:
-        raise UnreadableFileError(comment_advice(found.name, found._line(comment)))
-    named = [place for place, name in enumerate(frame.columns) if not str(name).startswith(UNNAMED)]
-    if named and frame.iloc[:, named[-1]].isna().any():
-        refuse_short_rows(path, separator, named[-1] + 1)
-    return found
-
-
-def _is_named(name: str, given: Sequence[str]) -> bool:
-    """Return whether a column is among names or patterns, one by one or separated by commas."""
-    pieces = [piece.strip() for entry in given for piece in (entry, *entry.split(","))]
-    return name in pieces or any(fnmatch.fnmatch(name, piece) for piece in pieces)
-
-
-def _parts(path: Path, dtype: Any) -> tuple[str | None, Iterator[pd.DataFrame]]:
-    """Return the separator of a text file whose lines can be counted, and the blocks of a file."""
-    if path == STANDARD_INPUT:
-        head, stream = head_of(standard_input())
-        return None, _text_parts(stream, _separator(path, head), dtype)
-    if file_kind(path) in ("csv", "tsv"):
-        separator = _separator(path, _head(path))
-        return _plain_separator(path, separator), _text_parts(path, separator, dtype)
-    if file_kind(path) == "parquet" or path.is_dir():
-        return None, _parquet_parts(path)
-    whole = read_table(path).frame
-    return None, (whole.iloc[start : start + ROWS] for start in range(0, len(whole), ROWS))
-
-
-def _text_parts(source: Any, separator: str, dtype: Any) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(source, sep=separator, chunksize=ROWS, low_memory=False, encoding=ENCODING, dtype=dtype) as parts:
-        yield from parts
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    if not path.is_dir():
-        return pd.read_parquet(path)
-    return pd.concat([pd.read_parquet(part) for part in parquet_files(path)], ignore_index=True)
-
-
-def _parquet_parts(path: Path) -> Iterator[pd.DataFrame]:
-    from pyarrow.parquet import ParquetFile
-
-    for part in parquet_files(path) if path.is_dir() else [path]:
-        with ParquetFile(part) as file:
-            for batch in file.iter_batches(batch_size=ROWS):
-                yield batch.to_pandas()
-
-
-def _head(path: Path) -> bytes:
-    """Return the first bytes of a text file, uncompressed."""
-    if path.suffix.lower() in (".zst", ".zip"):
-        first = pd.read_csv(path, sep="\x1f", header=None, nrows=2, dtype=str, quoting=csv.QUOTE_NONE, encoding=ENCODING)
-        return "\n".join(map(str, first.iloc[:, 0])).encode()
-    with open_bytes(path) as stream:
-        return stream.read(HEAD_BYTES)
-
-
-def head_of_text(path: Path) -> str:
-    """Return the first line of a text file."""
-    return _first_line(_head(path))
-
-
-def _separator(path: Path, head: bytes) -> str:
-    """Return the separator of cells, from the first line; raise if that cannot be the first line of a table."""
-    check_head(file_name(path), head)
-    return separator_of(_first_line(head))
-
-
-def _first_line(head: bytes) -> str:
-    return head.decode(ENCODING, "replace").lstrip("\r\n").splitlines()[0]
-
-
-def _plain_separator(path: Path, separator: str) -> str | None:
-    """Return the separator if the lines of the file can be counted."""
-    return separator if path.suffix.lower() in (".csv", ".tsv") else None
-
-
-def _read_npz(path: Path) -> Table:
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    lengths = {name: len(array) if array.ndim else 0 for name, array in arrays.items()}
-    if len(set(lengths.values())) != 1 or any(array.ndim > 2 for array in arrays.values()):
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"its arrays must have one entry or row for each sample, but they are {shapes}")
-    columns: dict[str, Any] = {}
-    for name, array in arrays.items():
-        columns |= {name: array} if array.ndim == 1 else {f"{name}{j}": array[:, j] for j in range(array.shape[1])}
-    return Table(path, pd.DataFrame(columns))
-
-
-def _read_npy(path: Path) -> Table:
-    array = np.load(path, allow_pickle=False)
-    if array.dtype.names is not None and array.ndim == 1:
-        return Table(path, pd.DataFrame({name: array[name] for name in array.dtype.names}))
-    if array.ndim != 2:
-        raise ValueError(f"its array must have two dimensions, rows and columns, but its shape is {array.shape}")
-    return Table(path, pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])]))
-
-
-def _is_number(text: object) -> bool:
-    try:
-        return math.isfinite(float(str(text)))
-    except ValueError:
-        return False
 
 
 def some_names(names: Sequence[str], most: int = 12) -> str:

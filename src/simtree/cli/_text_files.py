@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import importlib
 import io
 import lzma
 import math
 import re
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +33,7 @@ NAMES_OF_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "ver
 ENCODING = "utf-8-sig"
 HEAD_BYTES = 1 << 16
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
-_OPENERS: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # Reading is announced after this time, and then every few seconds where there is no bar.
 SECONDS_OF_SILENCE = 1.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -52,10 +54,38 @@ def standard_input() -> BinaryIO:
     return cast(BinaryIO, sys.stdin.buffer)
 
 
-def open_bytes(path: Path, mode: str = "rb") -> BinaryIO:
-    """Open a text file for its bytes, uncompressed (gzip, bzip2 and xz)."""
-    opener = _OPENERS.get(path.suffix.lower())
-    return cast(BinaryIO, path.open(mode) if opener is None else opener(path, mode))
+def file_kind(path: Path) -> str:
+    """Return the extension that tells what a file is, without that of its compression."""
+    ends = [end.lower() for end in path.suffixes]
+    if ends and ends[-1] in COMPRESSIONS:
+        ends.pop()
+    return ends[-1].removeprefix(".") if ends else ""
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a text file for its bytes, uncompressed."""
+    with path.open("rb") as stream, _unpacked(path, stream) as unpacked:
+        yield unpacked
+
+
+def _unpacked(path: Path, stream: BinaryIO) -> BinaryIO:
+    """Return the bytes of a file, given its compressed ones."""
+    kind = path.suffix.lower()
+    if kind == ".zip":
+        archive = zipfile.ZipFile(stream)
+        if len(archive.namelist()) != 1:
+            raise UnreadableFileError(f"{path.name} holds {count(len(archive.namelist()), 'file')}; pack one table alone.")
+        return cast(BinaryIO, archive.open(archive.namelist()[0]))
+    if kind == ".zst":
+        try:
+            zstandard = importlib.import_module("zstandard")
+        except ImportError:
+            raise UnreadableFileError(
+                f"{path.name} is compressed by zstd; install the package zstandard, or unpack the file first."
+            ) from None
+        return cast(BinaryIO, io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream)))
+    return stream if kind not in _OPENERS else cast(BinaryIO, _OPENERS[kind](stream, "rb"))
 
 
 @contextmanager
@@ -73,14 +103,6 @@ def pack_bytes(path: Path, stream: BinaryIO) -> Iterator[BinaryIO]:
     else:
         with _OPENERS[kind](cast(Any, stream), "wb") as packed:
             yield packed
-
-
-def read_frame(path: Path, **options: Any) -> pd.DataFrame:
-    """Read a text table, with its progress on stderr if that takes longer than a second."""
-    if path == STANDARD_INPUT:
-        return pd.read_csv(options.pop("stream"), encoding=ENCODING, **options)
-    with counted_bytes(path) as stream:
-        return pd.read_csv(stream, compression=COMPRESSIONS.get(path.suffix.lower()), encoding=ENCODING, **options)
 
 
 def head_of(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
@@ -144,7 +166,7 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def counted_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, and show how much of it was read if that takes longer than a second."""
+    """Open a file for its uncompressed bytes, and show how much of it was read if that takes longer than a second."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
@@ -167,7 +189,9 @@ def counted_bytes(path: Path) -> Iterator[BinaryIO]:
 
     try:
         with path.open("rb") as file:
-            yield cast(BinaryIO, io.BufferedReader(_Counted(file, tell_position), 1 << 20))
+            counted = cast(BinaryIO, io.BufferedReader(_Counted(file, tell_position), 1 << 20))
+            with _unpacked(path, counted) as unpacked:
+                yield unpacked
     finally:
         if bar is not None:
             bar.stop()
@@ -206,7 +230,7 @@ def comment_advice(name: str, line: int | None) -> str:
     return f"{name}: {where} is a comment, for it begins with '#'; delete the comment lines."
 
 
-def _wrong_cells(name: str, line: int, n_cells: int, n_columns: int) -> str:
+def wrong_cells(name: str, line: int, n_cells: int, n_columns: int) -> str:
     """Return what to say of a line with too many or too few cells."""
     return f"{name}: line {line} has {count(n_cells, 'cell')}, but the table has {count(n_columns, 'column')}; correct the line"
 
@@ -226,7 +250,7 @@ def advice(path: Path, error: Exception) -> str | None:
         if comment is not None and comment <= number:
             return comment_advice(name, comment)
         return (
-            f"{_wrong_cells(name, number, n_cells, n_columns)}, or put quotation marks around cells that contain the separator."
+            f"{wrong_cells(name, number, n_cells, n_columns)}, or put quotation marks around cells that contain the separator."
         )
     if "EOF inside string" in text:
         return f"{name}: a quotation mark is opened and never closed; close it, or delete it."
@@ -268,27 +292,6 @@ def first_comment_row(frame: pd.DataFrame) -> int | None:
     marked = np.flatnonzero(first.astype(str).str.startswith("#"))
     comments = marked[others.iloc[marked].isna().all(axis=1).to_numpy()]
     return int(comments[0]) if len(comments) else None
-
-
-def refuse_short_rows(path: Path, separator: str, n_columns: int) -> None:
-    """Raise if a row has fewer cells than there are columns: pandas takes the others as missing.
-
-    Standard input is read once, and archives are read by pandas alone, so their rows are not checked.
-    """
-    if path == STANDARD_INPUT or path.suffix.lower() in (".zst", ".zip"):
-        return
-    mark = separator.encode()
-    with open_bytes(path) as stream:
-        # Separators are counted first, which is fast, and cells only if some lines may not be rows.
-        if all((line.count(mark) >= n_columns - 1 and b'"' not in line) or not line.strip() for line in stream):
-            return
-    with open_bytes(path) as stream, io.TextIOWrapper(stream, encoding=ENCODING, newline="") as text:
-        lines = csv.reader(text, delimiter=separator)
-        for cells in lines:
-            if len(cells) < n_columns and any(cell.strip() for cell in cells):
-                if cells[0].startswith("#"):
-                    raise UnreadableFileError(comment_advice(path.name, lines.line_num))
-                raise UnreadableFileError(f"{_wrong_cells(path.name, lines.line_num, len(cells), n_columns)}.")
 
 
 def records(stream: BinaryIO, separator: str) -> Iterator[bytes]:
