@@ -22,6 +22,7 @@ from simtree import (
     GaussianSimilarity,
     Imputer,
     MarginalQuantiles,
+    ObliqueCartSplitter,
     RarityEncoder,
     SimilarityBoosting,
     SimilarityForest,
@@ -133,6 +134,75 @@ def test_new_values_are_equal_or_different_and_not_missing():
     first, second = np.array([[0, 0, 0, 3], [1, 2, 3, 3]], dtype=np.int32)
     coordinates = tree.tree_.pair_map.plain_values(SamplePairs(rows, rows, first, second))[-3:]
     np.testing.assert_array_equal(coordinates[0], [1.0, 0.0, np.inf, -np.inf])
+
+
+def opinions(*, who_lacks):
+    """A table of 40 people with one word each, which `who_lacks` of their numbers lack, and pairs of new words."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 5)
+    word = np.array(["red", "blue", "green", "pink"], dtype=object)[rng.integers(0, 4, 40)][y]
+    changed = rng.random(len(y)) < 0.15
+    word[changed] = np.array(["red", "blue", "green", "pink"], dtype=object)[rng.integers(0, 4, np.count_nonzero(changed))]
+    word[who_lacks(y, rng)] = None
+    return pd.DataFrame({"word": word}), y
+
+
+@pytest.fixture(scope="module")
+def new_words():
+    """Return new samples: a known word twice, another one, two that lack it, an unseen word twice, another unseen one."""
+    return pd.DataFrame({"word": ["red", "red", "blue", None, None, "cyan", "cyan", "teal"]})
+
+
+@pytest.mark.parametrize("model", [MODELS["tree"], MODELS["boosting"], SimilarityTree(max_depth=2, splitter="linear")])
+def test_both_lacking_a_word_may_speak_for_one_person_and_one_lacking_it_against(model, new_words):
+    table, y = opinions(who_lacks=lambda y, rng: y % 8 == 0)
+    scores = clone(model).set_params(random_state=0).fit(table, y).pairwise_score(new_words)
+    equal, different, one, both = scores[0, 1], scores[0, 2], scores[0, 3], scores[3, 4]
+    assert both > equal > different >= one
+    assert scores[5, 6] > different  # a word that nobody had, and both have
+    assert scores[5, 7] == scores[5, 0] == different
+    assert scores[5, 3] == one
+
+
+def test_one_cut_puts_what_both_lack_beside_equal_words():
+    table, y = opinions(who_lacks=lambda y, rng: y % 8 == 0)
+    tree = SimilarityTree(max_depth=1, splitter="cut", random_state=0).fit(table, y)
+    assert "inside if (word equal or word missing in both)" in tree.export_text()
+
+
+def test_what_is_missing_at_random_says_little(new_words):
+    table, y = opinions(who_lacks=lambda y, rng: rng.random(len(y)) < 0.3)
+    scores = clone(MODELS["boosting"]).fit(table, y).pairwise_score(new_words)
+    assert scores[0, 1] > scores[0, 3] > scores[0, 2]
+    assert scores[0, 1] > scores[3, 4] > scores[0, 2]
+
+
+def test_words_that_were_never_missing_go_where_most_pairs_went(new_words):
+    """A model that never saw a missing word does not take it for a different one."""
+    table, y = opinions(who_lacks=lambda y, rng: np.zeros(len(y), dtype=bool))
+    tree = SimilarityTree(max_depth=2, splitter="cut", positive_fraction=0.9, n_pairs=500, random_state=0).fit(table, y)
+    rows = tree._prepare(tree.columns_.read(new_words))
+    first, second = np.array([[0, 3], [3, 4]], dtype=np.int32)
+    found = tree.tree_.apply(SamplePairs(rows, rows, first, second))
+    cell, n_pairs = 0, tree.tree_.cells.n_same + tree.tree_.cells.n_different
+    while tree.tree_.cells.inside[cell] >= 0:
+        inside, outside = tree.tree_.cells.inside[cell], tree.tree_.cells.outside[cell]
+        cell = inside if n_pairs[inside] >= n_pairs[outside] else outside
+    np.testing.assert_array_equal(found, cell)
+
+
+def test_oblique_splits_do_not_read_categories_as_numbers():
+    """Products with the directions of a cell come after the codes of categories."""
+    table, y = people()
+    table["weight"] = table["height"] + y
+    splitter = ObliqueCartSplitter(n_directions=1, min_samples=50)
+    tree = SimilarityTree(max_depth=2, splitter=splitter, n_pairs=None, random_state=0).fit(table, y)
+    assert any(region.kind == "oblique" for region in tree.tree_.regions.values())
+    rows = tree.tree_.pair_map.extend(tree._represent(tree.columns_.read(table)), training=True)
+    first, second = (column.astype(np.int32) for column in np.triu_indices(len(y), 1))
+    found = tree.tree_.apply(SamplePairs(rows, rows, first, second))[y[first] == y[second]]
+    n_same = np.bincount(found, minlength=tree.tree_.n_cells)
+    np.testing.assert_array_equal(n_same[tree.tree_.leaves], tree.tree_.cells.n_same[tree.tree_.leaves])
 
 
 def auc_of_ratios(codes, n_values, y, *, training):

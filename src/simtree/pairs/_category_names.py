@@ -66,7 +66,7 @@ class CategoryName(str):
         if rare is None and common is None:
             return f"{self.feature} equal" if is_shared else f"{self.feature} missing in neither"
         shared = f"{self.feature} shared and {'rare' if rare else 'common'} ({' and '.join(filter(None, (rare, common)))})"
-        return shared if is_shared else f"{self.feature} different, or {shared}"
+        return shared if is_shared else f"({self.feature} different, or {shared})"
 
 
 def category_names(features: Sequence[str]) -> list[str]:

@@ -26,11 +26,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, count
 from simtree.io._registry import REPRESENTATION, convert, register
-from simtree.representation._known_codes import KnownCodes
 
 DROP, PASSTHROUGH = "drop", "passthrough"
-# Transformers that take NaN and return it.
-PASSING_ON = (KnownCodes, MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
+# scikit-learn's transformers that take NaN and return it; ours have an attribute passes_missing.
+PASSING_ON = (MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
 
 
 @register(REPRESENTATION)
@@ -393,7 +392,7 @@ def takes_missing(representation: Any) -> bool:
         tags = _input_tags(step)
         if tags is None or not tags.allow_nan:
             return False
-        if type(step) not in PASSING_ON:
+        if not _passes_on(step):
             return True
     return False
 
@@ -460,7 +459,11 @@ def passes_missing(representation: Any) -> bool:
     """
     if isinstance(representation, Pipeline):
         return all(passes_missing(step) for _, step in representation.steps)
-    return type(representation) in PASSING_ON
+    return _passes_on(representation)
+
+
+def _passes_on(step: Any) -> bool:
+    return type(step) in PASSING_ON or bool(getattr(step, "passes_missing", False))
 
 
 def _input_tags(step: Any) -> InputTags | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,9 @@ class KnownCodes(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[ 7.e+09,  0.e+00],
            [ 1.e+00, -2.e+00]])
     """
+
+    #: NaN stays where it is.
+    passes_missing: ClassVar[bool] = True
 
     def __init__(self, columns: Sequence[int]) -> None:
         self.columns = columns
