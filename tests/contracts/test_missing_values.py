@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import simtree
 from simtree import (
+    AutoSimilarity,
     ClassifierSplitter,
     CohortNormalization,
     ObliqueCartSplitter,
@@ -263,6 +264,17 @@ def test_a_column_without_values_is_left_out_with_a_warning(holed, model):
     expected = fitted.pairwise_score(empty[:5])
     empty[:, 2] = 1.0
     np.testing.assert_array_equal(fitted.pairwise_score(empty[:5]), expected)
+
+
+def test_auto_names_a_column_without_values_and_refuses_a_table_of_them(holed):
+    X, y = holed
+    empty = X.copy()
+    empty[:, 2] = np.nan
+    auto = AutoSimilarity(time_budget=0.0, target_fpr=0.2, open_set=False, random_state=0)
+    with pytest.warns(UserWarning, match=r"^X has no value in column 2; the model does not use it\.$"):
+        auto.fit(empty, y)
+    with pytest.raises(ValueError, match=r"^X has no value in any of its 4 columns; give samples with values\.$"):
+        clone(auto).fit(np.full_like(X, np.nan), y)
 
 
 @pytest.mark.parametrize("name", ["tree-whole", "boosting", "forest", "tree-linear", "tree-local", "tree-gaussian"])

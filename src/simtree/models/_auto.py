@@ -23,6 +23,7 @@ from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._choice import Chooser, judge, mean_tpr
 from simtree.models._comparison import Comparison
+from simtree.models._empty_columns import empty_columns
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
@@ -204,6 +205,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             codes = None if groups is None else encode_groups(groups, len(samples))
             given_samples = self._numbers_and_codes(samples)[0]
             self._set_contents(given_samples)
+            if not isinstance(given_samples, SampleStore):
+                names = getattr(self, "feature_names_in_", None) if self.columns_ is None else self.columns_.names
+                empty_columns(given_samples, names)
             if self.columns_ is not None:
                 tell(f"Columns: {self.columns_}.", verbose=self.verbose)
             data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from simtree._utils.matrices import MAX_SQUARED, extremes, has_missing
 from simtree._utils.validation import check_integer, check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
+from simtree.models._empty_columns import empty_columns
 from simtree.models._represented import RepresentedMixin
 from simtree.pairs._categories import N_FOLD_COLUMNS, Categories
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
@@ -92,22 +92,8 @@ class TreeModel(RepresentedMixin, Similarity):
 
     def _columns_with_values(self, samples: NDArray[Any], pair_map: CoordinateSet) -> NDArray[np.int64]:
         """Return the columns of extended samples that trees may use, with a warning if a feature has no value at all."""
-        columns = np.arange(pair_map.n_columns)
-        if not has_missing(samples):
-            return columns
-        empty = np.flatnonzero(np.isnan(extremes(samples, axis=0)[0]))
-        if not len(empty):
-            return columns
-        names = self._names(None)
-        which = [str(column) if names is None else repr(str(names[column])) for column in empty.tolist()]
-        if len(empty) == pair_map.n_features and not pair_map.n_categories:
-            raise ValueError(f"X has no value in any of its {count(len(empty), 'column')}; give samples with values.")
-        warnings.warn(
-            f"X has no value in column{'s' if len(empty) > 1 else ''} {', '.join(which)}; the model does not use "
-            f"{'them' if len(empty) > 1 else 'it'}.",
-            stacklevel=2,
-        )
-        return np.delete(columns, empty)
+        empty = empty_columns(samples, self._names(None) if has_missing(samples) else None)
+        return np.delete(np.arange(pair_map.n_columns), empty)
 
     def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the directions of oblique coordinates, which are zero for features that no sample has."""
