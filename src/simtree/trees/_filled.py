@@ -64,10 +64,12 @@ class FilledCoordinates:
         group = pair_map.state_groups[coordinates]
         present = np.isfinite(values)
         n_present = present.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = np.where(present, values, 0.0).sum(axis=0) / np.maximum(n_present, 1)
+        means = np.where(np.isfinite(means), means, 0.0)  # of a sum that overflows
         if n_present.min(initial=len(values)) == len(values):
             none = np.empty(0, dtype=np.int64)
-            return cls(values.mean(axis=0), none, none, group)
-        means = np.where(present, values, 0.0).sum(axis=0) / np.maximum(n_present, 1)
+            return cls(means, none, none, group)
         firsts = np.sort(np.unique(group, return_index=True)[1])
         one, both = (firsts[(values[:, firsts] == state).any(axis=0)] for state in (ONE_MISSING, BOTH_MISSING))
         return cls(means, one, both, group)
