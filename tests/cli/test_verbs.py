@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import simtree
 from simtree.cli import _explain, _fit
-from simtree.cli import _tables as tables
+from simtree.cli import _reading as reading
 from simtree.cli import _trial as trial
 from simtree.cli._app import app
 from simtree.evaluation import read_scores, threshold_for_scores
@@ -553,7 +553,7 @@ def scored(folder, *arguments, **options):
 
 
 def test_scores_are_those_of_the_model_and_the_columns_of_the_pairs_stay(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS", 7)
+    monkeypatch.setattr(reading, "ROWS", 7)
     pairs = pd.read_csv(folder / "pairs.csv").assign(note="x,y")
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     scored(folder, tmp_path / "pairs.csv", folder / "test.csv", "-o", tmp_path / "scores.csv")
@@ -638,7 +638,7 @@ def test_pairs_by_keys_and_by_named_columns(folder, tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 1 << 17])
 def test_keys_of_which_some_are_numbers(folder, tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(tables, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
+    monkeypatch.setattr(reading, "ROWS", rows)  # in parts of a file or in all of it a column may look like one of numbers
     data = pd.read_csv(folder / "test.csv")
     data["key"] = [f"{'k' if row % 2 else '0'}{row}" for row in range(len(data))]
     data.to_csv(tmp_path / "test.csv", index=False)
@@ -728,7 +728,7 @@ def test_pairs_that_name_no_sample(folder, tmp_path, pairs, options, said):
 
 
 def test_scores_appear_whole_or_not_at_all(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS", 3)
+    monkeypatch.setattr(reading, "ROWS", 3)
     (tmp_path / "pairs.csv").write_text("first,second\n" + "0,1\n" * 8 + "0,999\n")
     out = tmp_path / "scores.csv"
     out.write_text("precious")

@@ -9,7 +9,15 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from simtree import KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, SimilarityForest, SimilarityTree, metrics
+from simtree import (
+    GaussianSimilarity,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    MarginalQuantiles,
+    SimilarityForest,
+    SimilarityTree,
+    metrics,
+)
 from simtree._utils.validation import count
 from simtree.pairs import PairSampler, pair_features
 
@@ -78,8 +86,9 @@ UNUSABLE = {
 @pytest.mark.parametrize("case", sorted(UNUSABLE))
 def test_unusable_samples_are_named(case):
     samples, message = UNUSABLE[case]
+    tree = SimilarityTree(max_depth=2, categorical_features=None)
     fits = [
-        SimilarityTree(max_depth=2, splitter="linear", categorical_features=None),
+        GaussianSimilarity() if case.startswith(("NaN", "NA", "null")) else tree,  # a tree takes missing values
         MarginalQuantiles(),
         LandmarkFeatures(n_landmarks=2),
         KernelDiscriminant(n_landmarks=2),
@@ -95,11 +104,11 @@ def test_unusable_samples_are_named_when_scoring(case):
     if case == "text in pandas":
         message = "X has the column 'name' of text, such as 'ann', but the model was fitted on numbers there; convert it"
     usual = frame(name=X[:, 2]) if isinstance(samples, pd.DataFrame) else X
-    tree, quantiles = SimilarityTree(max_depth=2, splitter="linear").fit(usual, Y), MarginalQuantiles().fit(usual)
+    model, quantiles = GaussianSimilarity().fit(usual, Y), MarginalQuantiles().fit(usual)
     calls = (
-        tree.pairwise_score,
-        lambda rows: tree.top_k(usual, rows),
-        lambda rows: tree.pair_score([[0, 1]], rows),
+        model.pairwise_score,
+        lambda rows: model.top_k(usual, rows),
+        lambda rows: model.pair_score([[0, 1]], rows),
         quantiles.transform,
     )
     for call in calls:
@@ -108,18 +117,18 @@ def test_unusable_samples_are_named_when_scoring(case):
 
 
 def test_unusable_pairs_are_named_by_pair_and_column():
-    tree = SimilarityTree(max_depth=2, splitter="linear").fit(X, Y)
+    model = GaussianSimilarity().fit(X, Y)
     pairs = np.stack([X, with_cell(np.nan)], axis=1)
     with pytest.raises(
         ValueError, match=r"^pairs contains NaN in column 2, first in pair 5; fill it in, or leave the pair out\.$"
     ):
-        tree.pair_score(pairs)
+        model.pair_score(pairs)
     with pytest.raises(ValueError, match=r"^pairs contains NaN in column 2, first in pair 5; "):
         pair_features(pairs)
     with pytest.raises(ValueError, match=r"^X contains NaN in column 2, first in pair 5; "):
-        SimilarityTree(max_depth=2, splitter="linear").fit(pairs, Y % 2)
-    with pytest.raises(ValueError, match=r"^pairs has 1 feature, but SimilarityTree is expecting 3 features.$"):
-        tree.pair_score(np.zeros((4, 2, 1)))
+        GaussianSimilarity().fit(pairs, Y % 2)
+    with pytest.raises(ValueError, match=r"^pairs has 1 feature, but GaussianSimilarity is expecting 3 features.$"):
+        model.pair_score(np.zeros((4, 2, 1)))
 
 
 def test_no_mask_is_ignored():

@@ -153,7 +153,8 @@ def set_pages(block, size, kind, f, A, B, directions):
     page, x, y = block.page, block.x, block.y
     if kind == PAIRWISE:
         for q in range(size):
-            page[q] = BOTH_PAGE if block.value[q] == BOTH_MISSING else 0
+            value = block.value[q]  # one that a single sample lacks is of a category
+            page[q] = (ONE_PAGE if value == ONE_MISSING else 0) + (BOTH_PAGE if value == BOTH_MISSING else 0)
         return
     for q in range(size):
         page[q] = (ONE_PAGE if x[q] != x[q] else 0) + (ONE_PAGE if y[q] != y[q] else 0)

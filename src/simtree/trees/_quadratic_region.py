@@ -169,6 +169,7 @@ class QuadraticRegion:
     @staticmethod
     def _get_state(regions: Sequence[QuadraticRegion]) -> dict[str, Any]:
         """Return the concatenated arrays of regions."""
+        sides = np.array([region.none_present for region in regions], dtype=np.uint8)
         return {
             "n_features": np.array([len(region.features) for region in regions], dtype=np.int64),
             "features": np.concatenate([region.features for region in regions]).astype(np.int64),
@@ -176,7 +177,7 @@ class QuadraticRegion:
             "own_directions": np.concatenate([region.own_directions.ravel() for region in regions]),
             "cross_directions": np.concatenate([region.cross_directions.ravel() for region in regions]),
             "threshold": np.array([region.threshold for region in regions]),
-            "none_present": np.array([region.none_present for region in regions], dtype=np.uint8),
+            **({} if (sides == UNSEEN).all() else {"none_present": sides}),
         }
 
     @classmethod
@@ -188,7 +189,7 @@ class QuadraticRegion:
         squares = n_features**2
         own, cross = (fields.array(name, "float64", (int(squares.sum()),)) for name in ("own_directions", "cross_directions"))
         threshold = fields.array("threshold", "float64", (n,)).tolist()
-        none_present = [UNSEEN] * n  # of a file of an earlier version
+        none_present = [UNSEEN] * n  # of complete samples
         if fields.has("none_present"):
             none_present = fields.array("none_present", "uint8", (n,), high=NONE_OUTSIDE).tolist()
         for k, (of_features, of_squares) in enumerate(zip(ranges(n_features), ranges(squares), strict=True)):
