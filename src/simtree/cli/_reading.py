@@ -159,8 +159,11 @@ def _read_text(path: Path, text: Sequence[str]) -> Table:
 
 
 @contextmanager
-def _text_source(path: Path) -> Iterator[tuple[str, pd.Series, RowLengths]]:
-    """Open a text table: what separates its cells, the names of its columns, and its bytes, whose rows are counted."""
+def _text_source(path: Path, *, in_parts: bool = False) -> Iterator[tuple[str, pd.Series, RowLengths]]:
+    """Open a text table: what separates its cells, the names of its columns, and its bytes, whose rows are counted.
+
+    Progress is shown unless the table is read in parts: most of the time then goes to what is done with each of them.
+    """
     if path == STANDARD_INPUT:
         head, stream = head_of(standard_input())
         separator = _separator(path, head)
@@ -170,7 +173,7 @@ def _text_source(path: Path) -> Iterator[tuple[str, pd.Series, RowLengths]]:
     separator = _separator(path, _head(path))
     with open_bytes(path) as first:
         header = _header(first, separator)
-    with counted_bytes(path) as stream:
+    with open_bytes(path) if in_parts else counted_bytes(path) as stream:
         yield separator, header, RowLengths(stream, file_name(path), separator, _n_named(header))
 
 
@@ -204,7 +207,7 @@ def _parts(path: Path, dtype: Any) -> tuple[str | None, Iterator[pd.DataFrame]]:
 
 def _text_parts(path: Path, dtype: Any) -> Iterator[pd.DataFrame]:
     options: dict[str, Any] = {"chunksize": ROWS, "low_memory": False, "encoding": ENCODING, "dtype": dtype}
-    with _text_source(path) as (separator, _, source), pd.read_csv(source, sep=separator, **options) as parts:
+    with _text_source(path, in_parts=True) as (separator, _, source), pd.read_csv(source, sep=separator, **options) as parts:
         for part in parts:
             source.check()
             yield part
