@@ -47,6 +47,20 @@ def fitted_forest(
     return forest(training, representation=representation, **parameters).fit(training.X, training.y)
 
 
+def fitted_boosting(training: Training, *, n_pairs: int, **parameters: Any) -> SimilarityBoosting:
+    """Fit boosting on new pairs every ten rounds, with default settings; rounds are found by early stopping."""
+    model = SimilarityBoosting(
+        n_estimators=training.rounds(MAX_ROUNDS),
+        n_pairs=training.some(n_pairs),
+        open_set=training.open_set,
+        n_iter_no_change=training.rounds(PATIENCE),
+        n_jobs=training.n_jobs,
+        random_state=training.seed,
+        **parameters,
+    )
+    return model.fit(training.X, training.y)
+
+
 def cosine_of(training: Training, representation: Any) -> DistanceSimilarity:
     return DistanceSimilarity(metric="cosine", representation=representation, n_jobs=training.n_jobs)
 

@@ -305,7 +305,7 @@ def test_boosting_stops_early_and_fits_all_samples_with_so_many_rounds(training,
         return rounds[-1]
 
     monkeypatch.setitem(peers_boosted.LIBRARIES, library, replace(used, make=make, stop=stop))
-    peers_boosted.boosted(replace(training, share=0.002), library=library, n_pairs=2_000)
+    peers_boosted.boosted(replace(training, share=0.01), library=library, n_pairs=2_000)
     assert 1 <= rounds[0] < made[0]
     assert made[1] == rounds[0]
 

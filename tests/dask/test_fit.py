@@ -36,7 +36,9 @@ TREE = SimilarityTree(max_depth=3, n_pairs=500, random_state=0)
 MODELS = {
     "forest": FOREST,
     "out-of-bag": clone(FOREST).set_params(oob_score=True, n_estimators=6, max_samples=0.4),
-    "directions": clone(FOREST).set_params(coordinates=["abs_diff", "oblique"], directions=["random", "discriminant"]),
+    "directions": clone(FOREST).set_params(
+        coordinates=["abs_diff", "oblique"], directions=["random", "discriminant", "fisher"]
+    ),
     "classes": clone(FOREST).set_params(bag="classes", splitter="gaussian"),
     "whitened": clone(FOREST).set_params(representation=WithinClassWhitening(random_state=0)),
     "tree": TREE,

@@ -11,8 +11,10 @@ import oracle
 from simtree import ForestPosterior, SimilarityBoosting, load
 from simtree.growing import _boosting as growing
 from simtree.metrics import roc_curve, youden_threshold
+from simtree.models import _tree_model as tree_model
 from simtree.models._early_stopping import ValidationCurve, tpr_errors
 from simtree.pairs import pair_features
+from simtree.pairs._directions import MAX_FISHER, fisher_directions
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs
 
@@ -166,6 +168,36 @@ def test_directions_one_by_one_are_those_by_kind(blobs):
     by_kind = fixed(monotonic_cst={"abs_diff": -1}).fit(*blobs)
     one_by_one = fixed(monotonic_cst=[-1, -1, -1, -1, 0, 0, 0, 0]).fit(*blobs)
     np.testing.assert_array_equal(by_kind.pairwise_score(blobs[0]), one_by_one.pairwise_score(blobs[0]))
+
+
+# Fisher directions
+
+
+FISHER = {"coordinates": ["oblique"], "directions": "fisher"}
+
+
+def test_fisher_directions_are_those_of_the_samples_that_are_not_held_out(blobs):
+    X, y = blobs
+    known = np.arange(len(y)) % 3 > 0
+    seen = PairSampler(y).restrict(known)
+    found = small(**FISHER)._find_directions(X, seen, np.random.default_rng(0))
+    expected = fisher_directions(X[known], np.unique(y[known], return_inverse=True)[1], MAX_FISHER)
+    np.testing.assert_allclose(np.sort(found, axis=0), np.sort(expected, axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_many_classes_and_samples_are_subsampled(blobs, monkeypatch):
+    monkeypatch.setattr(tree_model, "MAX_FISHER_CLASSES", 2)
+    monkeypatch.setattr(tree_model, "MAX_FISHER_SAMPLES", 15)
+    model = fixed(**FISHER).fit(*blobs)
+    assert len(model.trees_[0].pair_map.directions) == 1
+    np.testing.assert_array_equal(model.pairwise_score(blobs[0]), fixed(**FISHER).fit(*blobs).pairwise_score(blobs[0]))
+
+
+def test_fisher_directions_need_classes_that_differ(given_pairs):
+    with pytest.raises(ValueError, match=r"directions='fisher' tells classes apart, but pairs were given; give labelled"):
+        fixed(**FISHER).fit(*given_pairs)
+    with pytest.raises(ValueError, match=r"directions='fisher': all classes have the same mean; use"):
+        fixed(**FISHER).fit(np.tile([[0.0, 1.0], [1.0, 0.0]], (40, 1)), np.repeat(np.arange(4), 20))
 
 
 # Pairs

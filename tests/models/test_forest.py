@@ -356,7 +356,7 @@ def test_out_of_bag_scores_are_refused_if_a_representation_saw_the_labels(blobs,
 
 def test_out_of_bag_scores_are_refused_with_discriminant_directions(blobs):
     oblique = {"coordinates": ["abs_diff", "oblique"], "oob_score": True, "n_estimators": 60}
-    for directions in ("discriminant", ["random", "discriminant"]):
+    for directions in ("discriminant", ["random", "discriminant"], "fisher"):
         with pytest.raises(ValueError, match=r"oob_score=True: directions=.* is fitted once on all samples"):
             small(**oblique, directions=directions).fit(*blobs)
     assert small(**oblique).fit(*blobs).oob_score_ > 0.6  # random directions see no labels

@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 
 from simtree.pairs import _directions as directions
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._directions import difference_scatter, discriminant_directions, random_directions
+from simtree.pairs._directions import difference_scatter, discriminant_directions, fisher_directions, random_directions
 from simtree.pairs._sampling import PairSampler
 
 
@@ -59,3 +59,62 @@ def test_points_that_are_all_alike_are_no_problem():
     i = np.arange(5, dtype=np.int32)
     found = discriminant_directions(SamplePairs(X, X, i, i + np.int32(1)), np.arange(5) % 2 == 0, 2, np.arange(2))
     assert np.isfinite(found).all()
+
+
+@pytest.fixture
+def three_classes(rng):
+    """Classes with covariances of their own; the first two are near to each other."""
+    y = np.repeat([0, 1, 2], [60, 90, 40])
+    spread = rng.normal(size=(3, 4, 4))
+    X = np.array([[0.0, 0, 0, 0], [1, 0, 1, 0], [9, 9, 0, 1]])[y] + np.einsum(
+        "nij,nj->ni", spread[y], rng.normal(size=(190, 4))
+    )
+    return X, y
+
+
+def shrunk_covariances(X, y):
+    """Return the covariances of classes, each as if it had four more samples of the covariance within classes."""
+    centred = [X[y == c] - X[y == c].mean(axis=0) for c in range(3)]
+    within = sum(part.T @ part for part in centred) / len(X)
+    within += directions.RIDGE * np.trace(within) / 4 * np.eye(4)
+    return [(part.T @ part + 4 * within) / (len(part) + 4) for part in centred]
+
+
+def test_fisher_directions_are_the_discriminants_of_pairs_of_classes(three_classes):
+    X, y = three_classes
+    found, S = fisher_directions(X, y, 10), shrunk_covariances(X, y)
+    assert found.shape == (3, 4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        w = np.linalg.inv((S[a] + S[b]) / 2) @ (X[y == a].mean(axis=0) - X[y == b].mean(axis=0))
+        assert np.abs(found @ w).max() == pytest.approx(np.linalg.norm(w), rel=1e-9)
+
+
+def test_fewer_fisher_directions_are_of_the_nearest_classes_and_do_not_depend_on_memory(three_classes, monkeypatch):
+    X, y = three_classes
+    one = fisher_directions(X, y, 1)
+    np.testing.assert_allclose(one, fisher_directions(X[y < 2], y[y < 2], 1), atol=0.2)
+    every = fisher_directions(X, y, 3)
+    monkeypatch.setattr(directions, "MAX_CACHED", 0)
+    np.testing.assert_array_equal(every, fisher_directions(X, y, 3))
+
+
+def test_each_class_is_told_apart_from_its_nearest_class_first():
+    means = np.array([[0.0], [1.0], [10.0], [12.0], [40.0]])
+    assert directions._class_pairs(means, 3).tolist() == [[0, 1], [2, 3], [3, 4]]
+    assert len(directions._class_pairs(means, 99)) == 10
+
+
+def test_fisher_directions_of_samples_with_missing_values_are_finite_and_near_those_of_all(three_classes, rng):
+    X, y = three_classes
+    holes = np.where(rng.random(X.shape) < 0.05, np.nan, X)
+    holes[y == 2, 3] = np.nan  # a class that lacks a feature entirely
+    found, complete = fisher_directions(holes, y, 3), fisher_directions(X, y, 3)
+    assert np.isfinite(found).all()
+    assert np.abs(np.sum(found * complete, axis=1)).min() > 0.8
+
+
+def test_fisher_directions_of_large_and_of_equal_values_are_finite(three_classes):
+    X, y = three_classes
+    np.testing.assert_allclose(fisher_directions(1e140 * X, y, 3), fisher_directions(X, y, 3), atol=1e-6)
+    assert fisher_directions(np.zeros((6, 2)), np.arange(6) % 2, 3).shape == (0, 2)

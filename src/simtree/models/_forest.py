@@ -31,7 +31,7 @@ from simtree.models._base import LeafValues
 from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table, check_held_out, summarise_out_of_bag
 from simtree.models._tree import TreeLearner
 from simtree.pairs._coordinates import OBLIQUE, SamplePairs
-from simtree.pairs._directions import DISCRIMINANT, RANDOM
+from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import with_rows
@@ -465,7 +465,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         made = represented[:, : represented.shape[1] - self._n_codes()] if self._n_codes() else represented
         if self.representation_ is not None and depends_on_labels(self._own_representation(), numbers, made):
             shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
-        elif OBLIQUE in kinds and DISCRIMINANT in self.directions:
+        elif OBLIQUE in kinds and self._directions_are_fitted():
             shared = f"directions={self.directions!r}"
         if shared is not None:
             raise ValueError(

@@ -169,11 +169,14 @@ class SimilarityTree(TreeLearner):
         Kinds of symmetric coordinates of a pair, from `simtree.pairs.KINDS`: per feature (``abs_diff``, ``sum``, ``min``,
         ``max``, ``product``), of all features together (``dot``, ``cosine``, ``euclidean``, ``manhattan``), or ``oblique``. By
         default those of the splitter, usually ``["abs_diff", "sum"]``.
-    directions : {"random", "discriminant"} or a list of them, default="random"
-        Directions w of the ``oblique`` coordinates ``|w·(x - x')|`` and ``w·(x + x')``.
+    directions : {"random", "discriminant", "fisher"} or a list of them, default="random"
+        Directions w of the ``oblique`` coordinates ``|w·(x - x')|`` and ``w·(x + x')``: random ones, those along which
+        different pairs differ most compared with same pairs, or the linear discriminants of pairs of classes, which require
+        labelled samples.
     n_directions : int or None, default=None
         Number of directions of each type. By default the number of features minus one for random directions, which together
-        with ``abs_diff`` and ``sum`` determine a pair completely, and at most 40 for discriminant directions.
+        with ``abs_diff`` and ``sum`` determine a pair completely, at most 40 discriminant directions, and at most 60
+        Fisher directions.
     n_pairs : int or None, default=100_000
         Number of pairs sampled from labelled samples (all pairs if there are fewer); None uses all pairs.
     positive_fraction : float or None, default=0.5

@@ -18,7 +18,18 @@ from simtree.models._empty_columns import empty_columns
 from simtree.models._represented import RepresentedMixin
 from simtree.pairs._categories import N_FOLD_COLUMNS, Categories
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
-from simtree.pairs._directions import DISCRIMINANT, MAX_DISCRIMINANT, RANDOM, WAYS, discriminant_directions, random_directions
+from simtree.pairs._directions import (
+    FISHER,
+    MAX_DISCRIMINANT,
+    MAX_FISHER,
+    MAX_FISHER_CLASSES,
+    MAX_FISHER_SAMPLES,
+    RANDOM,
+    WAYS,
+    discriminant_directions,
+    fisher_directions,
+    random_directions,
+)
 from simtree.pairs._inputs import check_pairs, check_two
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._limits import check_training_values, max_value
@@ -63,7 +74,7 @@ class TreeModel(RepresentedMixin, Similarity):
         """
         n_features = samples.shape[1] - self._n_codes()
         numbers = samples[:, :n_features] if self._n_codes() else samples
-        squared = squares or (directions is None and OBLIQUE in kinds and DISCRIMINANT in self.directions)
+        squared = squares or (directions is None and OBLIQUE in kinds and self._directions_are_fitted())
         self._check_magnitude(numbers, *_limit(kinds, n_features, squared))
         check_training_values(numbers, kinds)
         if directions is None:
@@ -97,16 +108,18 @@ class TreeModel(RepresentedMixin, Similarity):
 
     def _find_directions(self, samples: NDArray[Any], source: PairSource, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the directions of oblique coordinates, which are zero for features that no sample has."""
-        ways = [self.directions] if isinstance(self.directions, str) else list(self.directions)
         n_features = samples.shape[1]
         used = np.arange(n_features)
         if has_missing(samples):
             used = np.flatnonzero(~np.isnan(extremes(samples, axis=0)[0]))
         found = []
-        for way in ways:
+        for way in self._ways():
             if way == RANDOM:
                 n = max(1, n_features - 1) if self.n_directions is None else int(self.n_directions)
                 found.append(random_directions(n, len(used), rng))
+            elif way == FISHER:
+                n = MAX_FISHER if self.n_directions is None else int(self.n_directions)
+                found.append(_fisher(samples, source, n, used, rng))
             else:
                 n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
                 drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
@@ -116,6 +129,14 @@ class TreeModel(RepresentedMixin, Similarity):
         directions = np.zeros((sum(map(len, found)), n_features))
         directions[:, used] = np.concatenate(found)
         return directions
+
+    def _ways(self) -> list[str]:
+        """Return how directions are found, as a list."""
+        return [self.directions] if isinstance(self.directions, str) else list(self.directions)
+
+    def _directions_are_fitted(self) -> bool:
+        """Return whether directions are fitted to what is the same and what is different."""
+        return any(way != RANDOM for way in self._ways())
 
     def _check_parameters(self) -> None:
         kinds = self.coordinates
@@ -257,3 +278,28 @@ def _limit(kinds: Sequence[str], n_features: int, squared: bool) -> tuple[float,
     """Return the largest absolute value of a feature, and what requires it; ``squared`` if the splitter sums squares."""
     limit, needed_by = max_value(kinds, n_features)
     return (MAX_SQUARED, "the splitter's sums of squares") if squared and limit > MAX_SQUARED else (limit, needed_by)
+
+
+def _fisher(
+    samples: NDArray[Any], source: PairSource, n_directions: int, used: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return Fisher directions of some features; of many samples or classes, those of a subsample."""
+    members = source.members()
+    if members is None:
+        raise ValueError(
+            "directions='fisher' tells classes apart, but pairs were given; give labelled samples, or use 'discriminant'."
+        )
+    rows, starts = members
+    classes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    if len(starts) - 1 > MAX_FISHER_CLASSES:
+        known = np.isin(classes, rng.choice(len(starts) - 1, MAX_FISHER_CLASSES, replace=False))
+        rows, classes = rows[known], classes[known]
+    if len(rows) > MAX_FISHER_SAMPLES:
+        drawn = rng.choice(len(rows), MAX_FISHER_SAMPLES, replace=False)
+        rows, classes = rows[drawn], classes[drawn]
+    order = np.argsort(rows)
+    numbers = np.unique(classes[order], return_inverse=True)[1]
+    found = fisher_directions(samples[rows[order]][:, used], numbers, n_directions)
+    if not len(found):
+        raise ValueError("directions='fisher': all classes have the same mean; use directions='discriminant' or 'random'.")
+    return found

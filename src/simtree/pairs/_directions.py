@@ -1,25 +1,34 @@
 """Directions w for the oblique coordinates |w·(x - x')| and w·(x + x').
 
 With enough random directions the coordinates determine an unordered pair completely (see docs/notation.md). Discriminant
-directions are those along which different pairs differ most compared with same pairs; they require pairs, not labels.
+directions are those along which different pairs differ most compared with same pairs; they require pairs, not labels. Fisher
+directions tell two classes apart, for many pairs of classes; they require labels.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import cholesky, eigh, solve, solve_triangular
 
 from simtree._utils.matrices import MAX_SQUARED
 from simtree.pairs._coordinates import SamplePairs
 
 Matrix = NDArray[np.float64]
 
-RANDOM, DISCRIMINANT = "random", "discriminant"
-WAYS = (RANDOM, DISCRIMINANT)
+RANDOM, DISCRIMINANT, FISHER = "random", "discriminant", "fisher"
+WAYS = (RANDOM, DISCRIMINANT, FISHER)
 # Default number of discriminant directions; further ones carry little but noise.
 MAX_DISCRIMINANT = 40
-# Ridge added to the variances of same pairs, as a share of their mean.
+# Default number of Fisher directions: those of all pairs of ten classes, and a few more.
+MAX_FISHER = 60
+# Classes that Fisher directions tell apart, and samples that they are computed from; more are subsampled.
+MAX_FISHER_CLASSES, MAX_FISHER_SAMPLES = 1_000, 200_000
+# Numbers in the covariances of classes that are kept rather than computed again.
+MAX_CACHED = 1 << 25
+# Ridge added to the variances of same pairs (or within classes), as a share of their mean.
 RIDGE = 0.01
 # Number of pairs whose differences are held in memory at a time.
 CHUNK = 10_000
@@ -112,6 +121,82 @@ def discriminant_directions(
     if not np.abs(found).max() <= MAX_SQUARED:  # the samples hardly differ, and norms would overflow
         found = found / np.abs(found).max(axis=1, keepdims=True)
     return np.ascontiguousarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def fisher_directions(samples: Matrix, classes: NDArray[np.int64], n_directions: int) -> Matrix:
+    """Return Fisher's linear discriminants of pairs of classes, the inverse of (S_a + S_b) / 2 times the difference of means.
+
+    The covariance S of a class is shrunk towards that within all classes, as if the class had as many more samples of these as
+    there are features: so a class of few samples has nearly the common one. If there are more pairs of classes than directions,
+    each class is told apart from its nearest ones.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Samples; values may be missing (NaN), but no feature entirely.
+    classes : ndarray of shape (n_samples,)
+        Class of each sample, as integers from 0 of which each occurs.
+    n_directions : int
+        Maximum number of directions.
+
+    Returns
+    -------
+    ndarray of shape (n_directions, n_features)
+        Directions of unit length; none for classes with the same mean.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0, 0.0], [0.0, 5.0], [1.0, 0.0], [1.0, 5.0]])
+    >>> np.abs(fisher_directions(samples, np.array([0, 0, 1, 1]), 5)).round(3)
+    array([[1., 0.]])
+    """
+    n_features = samples.shape[1]
+    overall = np.nanmean(samples, axis=0, dtype=np.float64)
+    sizes = np.bincount(classes)
+    members = np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1])
+    means = np.zeros((len(sizes), n_features))
+
+    @lru_cache(maxsize=max(2, MAX_CACHED // n_features**2))
+    def scatter(number: int) -> Matrix:
+        return joint_scatter(samples[members[number]] - overall - means[number])[0]
+
+    n_present, total = np.zeros(n_features), np.zeros((n_features, n_features))
+    for number, rows in enumerate(members):
+        values = samples[rows] - overall
+        present = np.count_nonzero(~np.isnan(values), axis=0)
+        means[number] = np.nansum(values, axis=0) / np.maximum(present, 1)
+        n_present += present
+        total += scatter(number)
+    within = scaled_scatter(total, n_present)
+    size = np.trace(within) or np.trace(means.T @ means) or 1.0
+    within += RIDGE * size / n_features * np.eye(n_features)
+    whitened = solve_triangular(cholesky(within, lower=True), means.T, lower=True).T
+    found = []
+    for a, b in _class_pairs(whitened, n_directions).tolist():
+        of_both = [(scatter(c) + n_features * within) / (sizes[c] + n_features) for c in (a, b)]
+        found.append(solve(of_both[0] + of_both[1], means[a] - means[b], assume_a="pos"))
+    directions = np.array([w / np.abs(w).max() for w in found if w.any()]).reshape(-1, n_features)  # so that norms are finite
+    return np.ascontiguousarray(signed(directions.T).T / np.linalg.norm(directions, axis=1, keepdims=True))
+
+
+def _class_pairs(means: Matrix, n_pairs: int) -> NDArray[np.int64]:
+    """Return at most ``n_pairs`` pairs of classes: each class and its nearest one, then its second nearest, and so on.
+
+    Examples
+    --------
+    >>> _class_pairs(np.array([[0.0], [1.0], [5.0]]), 2)
+    array([[0, 1],
+           [1, 2]])
+    """
+    n = len(means)
+    squares = (means**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2.0 * means @ means.T
+    np.fill_diagonal(distances, -np.inf)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, 1:]
+    ends = np.stack([np.tile(np.arange(n), n - 1), nearest.T.ravel()])
+    codes = ends.min(axis=0) * n + ends.max(axis=0)
+    first = np.sort(np.unique(codes, return_index=True)[1])[:n_pairs]
+    return np.column_stack([codes[first] // n, codes[first] % n])
 
 
 def signed(vectors: Matrix) -> Matrix:
