@@ -47,10 +47,10 @@ def fitted_forest(
     return forest(training, representation=representation, **parameters).fit(training.X, training.y)
 
 
-def fitted_boosting(training: Training, *, n_pairs: int, **parameters: Any) -> SimilarityBoosting:
+def fitted_boosting(training: Training, *, n_pairs: int, n_rounds: int = MAX_ROUNDS, **parameters: Any) -> SimilarityBoosting:
     """Fit boosting on new pairs every ten rounds, with default settings; rounds are found by early stopping."""
     model = SimilarityBoosting(
-        n_estimators=training.rounds(MAX_ROUNDS),
+        n_estimators=training.rounds(n_rounds),
         n_pairs=training.some(n_pairs),
         open_set=training.open_set,
         n_iter_no_change=training.rounds(PATIENCE),
