@@ -240,7 +240,7 @@ def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str
         learner.set_params(categorical_features=chosen)
         return columns
     say(f"Columns: {columns}.")
-    for_table(learner, Contents.of(columns.with_holes(columns.read(X)), len(columns.categories)))
+    for_table(learner, Contents.of(columns.with_holes(columns.read(X)), columns.n_values))
     # A list, even an empty one, so that the kinds of columns are found, kept and shown.
     learner.set_params(categorical_features=chosen)
     return columns
