@@ -144,11 +144,10 @@ class Chunks:
 
     def results(self, parts: list[PartResult]) -> list[Any]:
         """Return the results of `part_result` of each chunk that has rows; raise if something is wrong with one."""
-        n_before = 0
-        for part in parts:
-            if part.error is not None:
-                raise with_row(part.error, n_before)
-            n_before += part.n_rows
+        starts = np.cumsum([0, *(part.n_rows for part in parts)]).tolist()
+        errors = [with_row(part.error, start) for part, start in zip(parts, starts, strict=False) if part.error is not None]
+        if errors:  # of a part without any value, only another one may tell what is wrong
+            raise next((error for error in errors if str(error).startswith("X")), errors[0])
         self.set_lengths([part.n_rows for part in parts])
         return [part.value for part in parts if part.n_rows]
 
@@ -201,7 +200,10 @@ class Entry:
 
 def graph_of(collection: Any) -> tuple[dict[Any, Any], list[Any]]:
     """Return the optimised graph of a collection, and the keys of its chunks; what workers have in memory keeps its keys."""
-    (made,) = (collection,) if futures_of(collection) else dask.optimize(collection)
+    made = collection
+    if not futures_of(collection):
+        # Not by `dask.optimize` for frames, which loses a choice of columns, and fails on frames of delayed parts.
+        made = collection.optimize() if hasattr(collection, "columns") else dask.optimize(collection)[0]
     return dict(made.__dask_graph__()), list(flatten(made.__dask_keys__()))
 
 
