@@ -33,18 +33,18 @@ class GivenArray(GivenSamples):
     """
 
     def __init__(self, cluster: Cluster, X: Any) -> None:
-        self._cluster, self._X = cluster, X
-
-    @property
-    def head(self) -> Any:
-        """Names and types of the columns."""
-        return self._X[:0] if hasattr(self._X, "columns") or isinstance(self._X, np.ndarray) else self._numbers.values[:0]
+        self._cluster = cluster
+        self._X = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else X  # numbers beside words stay numbers
+        self.head = self._X[:0]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of samples and of columns."""
         n_samples, n_columns = np.shape(self._X)
         return n_samples, n_columns
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Rows:
+        return np.asarray(self._X, dtype=dtype)
 
     @cached_property
     def _numbers(self) -> ArraySamples:
@@ -87,6 +87,10 @@ class GivenChunks(GivenSamples):
     def shape(self) -> tuple[int, int]:
         """Numbers of samples and of columns."""
         return int(self._chunks.starts[-1]), int(self.head.shape[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Rows:
+        client = self._cluster.client
+        return np.asarray(client.gather(client.compute(self._collection)), dtype=dtype)
 
     @cached_property
     def _numbers(self) -> ClusterSamples:

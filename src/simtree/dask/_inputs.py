@@ -50,6 +50,8 @@ def as_rows(X: Any) -> tuple[Any, Any]:
 
 def stacked_pairs(X: Any) -> tuple[Any, np.ndarray[Any, Any] | None]:
     """Return pairs of shape (n_pairs, 2, n_features) as samples and row numbers; samples as they are, with None."""
+    if isinstance(X, list | tuple):
+        X = _as_array(X)
     if hasattr(X, "columns") or np.ndim(X) != 3:
         return X, None
     if X.shape[1] != 2:
@@ -59,10 +61,16 @@ def stacked_pairs(X: Any) -> tuple[Any, np.ndarray[Any, Any] | None]:
         raise ValueError("X has chunks of unknown length; call X.compute_chunk_sizes() first.")
     numbers = np.arange(2 * n_pairs, dtype=np.int32).reshape(-1, 2)
     if not is_dask_collection(X):
-        return np.asarray(X).reshape(-1, n_features), numbers
+        return X.reshape(-1, n_features), numbers
     X = X.rechunk({1: -1, 2: -1})
     chunks = (tuple(2 * n for n in X.chunks[0]), (n_features,))
     return X.map_blocks(_stacked, drop_axis=1, chunks=chunks, dtype=X.dtype), numbers
+
+
+def _as_array(X: Any) -> np.ndarray[Any, Any]:
+    """Return nested lists as an array, in which numbers beside words stay numbers."""
+    found = np.asarray(X)
+    return np.asarray(X, dtype=object) if found.dtype.kind in "US" else found
 
 
 def _stacked(pairs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

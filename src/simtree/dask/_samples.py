@@ -375,7 +375,7 @@ class ChunkSamples(ClusterSamples):
 
     def without_private(self, columns: TableColumns, identities: Numbers) -> tuple[ChunkSamples, TableColumns]:
         """Return the samples that were read by some columns without values that only one identity has."""
-        holders = zip(*self.map_parts("find-holders", columns.holders, identities), strict=True)
+        holders = zip(*self.map_parts("find-holders", columns.holders, identities.astype(np.int32)), strict=True)
         shared = columns.with_shared_values(
             [np.stack([np.min(low, axis=0), np.max(high, axis=0)]) for low, high in map(_lows_and_highs, holders)]
         )

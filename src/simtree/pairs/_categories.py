@@ -141,7 +141,8 @@ class Categories:
         drawn = source.sample(N_PAIRS, rng, positive_fraction=0.5, shuffle=False)
         of_pairs = folds[drawn.first], folds[drawn.second]
         rows, pairs, _ = with_rows(codes, drawn)
-        counted = mapped_parts(codes, "count-values", partial(_count_values, n_values), used, folds, units)
+        by_row = (used, folds.astype(np.uint8), units.astype(np.int32))  # they may be sent along
+        counted = mapped_parts(codes, "count-values", partial(_count_values, n_values), *by_row)
         counts = [reduce(ValueCounts.add, of_parts) for of_parts in zip(*counted, strict=True)]
         learned = [
             _learn_ratios(rows[pairs.first, k], rows[pairs.second, k], own.are_frequent(), drawn.same, of_pairs)
@@ -251,7 +252,7 @@ class ValueCounts:
     holders: NDArray[np.int64]
 
     @classmethod
-    def of(cls, codes: Floats, n_values: int, folds: NDArray[np.int64], units: NDArray[np.int64]) -> Self:
+    def of(cls, codes: Floats, n_values: int, folds: NDArray[np.uint8], units: NDArray[np.int32]) -> Self:
         """Return the counts of the codes of some samples, which have these folds and units."""
         values = np.where(codes < 0, n_values, codes)
         inside = values <= n_values
@@ -286,8 +287,8 @@ def _count_values(
     n_values: NDArray[np.int64],
     codes: Floats,
     used: NDArray[np.bool_],
-    folds: NDArray[np.int64],
-    units: NDArray[np.int64],
+    folds: NDArray[np.uint8],
+    units: NDArray[np.int32],
 ) -> list[ValueCounts]:
     """Return the counts of each category in the samples that are used."""
     return [ValueCounts.of(codes[used, k], int(n), folds[used], units[used]) for k, n in enumerate(n_values)]

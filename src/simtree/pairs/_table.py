@@ -263,7 +263,7 @@ class TableColumns:
             codes[known] = recoded[codes[known].astype(np.int64)]
         return columns
 
-    def holders(self, matrix: Floats, identities: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def holders(self, matrix: Floats, identities: NDArray[np.integer[Any]]) -> list[NDArray[np.int64]]:
         """Return the lowest and the highest identity that has each value of each category.
 
         Parameters
