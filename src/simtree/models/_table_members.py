@@ -18,7 +18,7 @@ from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._store import selected
-from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns, is_chosen
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, LEFT_OUT, TableColumns, is_chosen
 from simtree.representation._columns import ColumnRepresentation, takes_categories, takes_missing, with_numbered_columns
 from simtree.representation._imputer import Imputer
 from simtree.representation._known_codes import KnownCodes
@@ -69,6 +69,31 @@ class Contents:
         for column, n in enumerate(n_values, start=n_numbers):
             (few if n <= MAX_ONE_HOT and not high[column] >= FIRST_HASHED else many).append(column)
         return cls(n_numbers, tuple(few), tuple(many), has_missing(selected(samples, slice(0, n_numbers))))
+
+    @classmethod
+    def of_columns(cls, columns: TableColumns) -> Contents:
+        """Return what the matrix holds that a table is read into, before values of single identities are left out.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            The columns of the table.
+
+        Returns
+        -------
+        Contents
+        """
+        n_numbers = len(columns.names) - len(columns.categories)
+        few, many = (
+            tuple(
+                column
+                for column, n in zip(columns.categories.tolist(), columns.n_values, strict=True)
+                if (n <= MAX_ONE_HOT) == is_few
+            )
+            for is_few in (True, False)
+        )
+        has_holes = any(column.missing and column.kind not in (CATEGORY, LEFT_OUT) for column in columns.columns)
+        return cls(n_numbers, few, many, has_holes)
 
     @property
     def is_plain(self) -> bool:
