@@ -14,9 +14,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 
 import dask
-from cluster_helpers import file_of, frame_part
+from cluster_helpers import DeadlySplitter, file_of, frame_part
 from simtree import (
     CohortNormalization,
+    CutSplitter,
     DistanceSimilarity,
     Gallery,
     GaussianSimilarity,
@@ -191,6 +192,29 @@ def test_partitions_do_not_matter(ends, table, client, too_large, tmp_path):
     frame, y = table
     expected = file_of(clone(FOREST).fit(frame, y), tmp_path)
     assert file_of(simdask.fit(clone(FOREST), in_partitions(frame, ends), y, client=client), tmp_path) == expected
+
+
+@pytest.mark.filterwarnings("ignore:refill=True lowers")
+def test_more_trees_on_a_table(table, client, too_large, tmp_path):
+    """Hard pairs, and trees that are added later: the hash of the samples is that of one machine."""
+    frame, y = table
+    model = clone(FOREST).set_params(n_estimators=8, max_samples=0.4, refill=True, refill_budget=5000, focus_fpr=0.3)
+    expected = file_of(clone(model).fit(frame, y), tmp_path)
+    assert file_of(simdask.fit(model, in_partitions(frame), y, client=client), tmp_path) == expected
+    grown = clone(FOREST).fit(frame, y).set_params(n_estimators=5, warm_start=True)
+    simdask.fit(grown, in_partitions(frame), y, client=client)
+    more = clone(FOREST).set_params(n_estimators=5).fit(frame, y)
+    np.testing.assert_array_equal(grown.pair_score([[0, 1], [5, 9]], frame), more.pair_score([[0, 1], [5, 9]], frame))
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_table(table, client, too_large, tmp_path):
+    frame, y = table
+    expected = clone(FOREST).set_params(splitter=CutSplitter()).fit(frame, y)
+    found = clone(FOREST).set_params(splitter=DeadlySplitter(str(tmp_path / "flag")))
+    simdask.fit(found, in_partitions(frame), y, client=client)
+    assert (tmp_path / "flag").exists()
+    rows = np.arange(480).reshape(-1, 2)
+    np.testing.assert_array_equal(found.pair_score(rows, frame), expected.pair_score(rows, frame))
 
 
 def test_many_values_are_told_by_hashes_first(table, client, too_large, tmp_path, monkeypatch):
