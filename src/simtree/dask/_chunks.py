@@ -40,19 +40,25 @@ class Reader:
     ----------
     columns : TableColumns or None
         How the columns of a table are read; None for a chunk of numbers.
+    kept : slice or None
+        The columns of the matrix that are kept; None for all.
     """
 
     columns: TableColumns | None = None
+    kept: slice | None = None
 
     def __call__(self, chunk: Any) -> Rows:
         """Return a chunk that was checked as a matrix."""
-        return as_matrix(chunk) if self.columns is None else self.columns.read(chunk)
+        return self._kept(as_matrix(chunk) if self.columns is None else self.columns.read(chunk))
 
     def check(self, chunk: Any) -> Rows:
         """Return a chunk as a matrix of numbers, of which some may be missing; raise if a value is something else."""
         if self.columns is not None:
-            return self.columns.read(chunk)
-        return check_rows("X", chunk, dtype=DTYPES, order="C", ensure_all_finite="allow-nan")
+            return self(chunk)
+        return self._kept(check_rows("X", chunk, dtype=DTYPES, order="C", ensure_all_finite="allow-nan"))
+
+    def _kept(self, values: Rows) -> Rows:
+        return values if self.kept is None else np.ascontiguousarray(values[:, self.kept])
 
 
 @dataclass(frozen=True)

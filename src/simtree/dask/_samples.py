@@ -228,15 +228,15 @@ class ChunkFacts:
         Lowest and highest value of each column; NaN if it has none.
     first_missing : ndarray of int of shape (n_columns,)
         The first row that lacks a value of each column; -1 if there is none.
-    hash : int
-        Hash of the rows.
+    hash : int or None
+        Hash of the rows, if it is known.
     """
 
     n_rows: int
     low: Rows
     high: Rows
     first_missing: Numbers
-    hash: int = 0
+    hash: int | None = None
 
     def of_columns(self, columns: slice) -> ChunkFacts:
         """Return what is known of some columns, except for a hash."""
@@ -353,7 +353,8 @@ class ChunkSamples(ClusterSamples):
 
     def row_hash(self) -> int:
         """Return the hash of the rows, joined from those of the chunks."""
-        hashes = [one.hash for one in self._facts] if self is self._raw else self.map_parts("hash-chunk", hash_rows)
+        known = [one.hash for one in self._facts if one.hash is not None]
+        hashes = known if len(known) == len(self._facts) else self.map_parts("hash-chunk", hash_rows)
         return join_hashes(hashes, np.diff(self.chunks.starts).tolist())
 
     def check_values(self) -> None:
@@ -386,7 +387,10 @@ class ChunkSamples(ClusterSamples):
 
     def select(self, columns: slice) -> ChunkSamples:
         """Return some columns of the samples."""
-        made = self._with(Step(partial(_columns_of, columns=columns)))
+        if self.steps or self.reader.kept is not None:
+            made = self._with(Step(partial(_columns_of, columns=columns)))
+        else:  # other columns are not even sent
+            made = ChunkSamples(self.chunks, replace(self.reader, kept=columns), self._first[:0, columns])
         if "_facts" in vars(self):  # no need to look at the chunks again
             made.__dict__["_facts"] = [one.of_columns(columns) for one in self._facts]
         return made
@@ -526,7 +530,7 @@ def _on_rows(
 
 def _facts_of(values: Rows, *, with_hash: bool) -> ChunkFacts:
     low, high = extremes(values, axis=0)
-    return ChunkFacts(len(values), low, high, first_missing(values), hash_rows(values) if with_hash else 0)
+    return ChunkFacts(len(values), low, high, first_missing(values), hash_rows(values) if with_hash else None)
 
 
 def _columns_of(values: Rows, *, columns: slice) -> Rows:

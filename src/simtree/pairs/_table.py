@@ -39,7 +39,7 @@ FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
 # Text with more distinct values than this share of the rows identifies rows.
 MAX_DISTINCT_SHARE = 0.9
 # Distinct values of a category that one part of a table tells at once; of more, hashes are told first.
-MAX_TOLD_VALUES = 1 << 16
+MAX_TOLD_VALUES = 1 << 12
 # Longer vocabularies in a model file are treated as damage.
 MAX_VALUES, MAX_COLUMNS = 1 << 24, 1 << 20
 
