@@ -80,3 +80,14 @@ def peak_memory():
     """Return the peak of the memory of this process, in bytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
+
+
+def frame_part(part):
+    """A partition of a frame."""
+    return part
+
+
+def file_of(model, folder):
+    """Bytes of the model file: all that a model has learned."""
+    model.save(folder / "model.simtree")
+    return (folder / "model.simtree").read_bytes()

@@ -57,6 +57,36 @@ def test_a_folder_on_a_cluster_gives_the_model_of_a_file(folder, client, tmp_pat
     assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
 
 
+@pytest.mark.parametrize("form", ["folder", "file"])
+def test_tables_with_holes_and_words(form, people, client, tmp_path):
+    """A folder may have holes, booleans and dates; a file, which is read here, also words."""
+    X, y = people
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    table = pd.DataFrame(X, columns=list("abcde")).assign(
+        person=y, known=y % 2 == 0, day=pd.Timestamp("2020-01-01") + pd.to_timedelta(y, unit="D")
+    )
+    if form == "folder":
+        data = tmp_path / "people"
+        data.mkdir()
+        for number in range(3):
+            table[number * 160 : (number + 1) * 160].to_parquet(data / f"part.{number}.parquet")
+    else:
+        data = tmp_path / "people.csv"
+        table.assign(colour=np.array(["red", "blue", "green"])[y % 3]).to_csv(data, index=False)
+    address = client.scheduler.address
+    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 480, (100, 2)))
+    rows.to_csv(tmp_path / "pairs.csv", index=False)
+    files = []
+    for more in ([], ["--dask", address]):
+        model, scores = tmp_path / f"{len(more)}.simtree", tmp_path / f"{len(more)}.csv"
+        invoke("fit", data, "--label", "person", "--trees", 3, "-o", model, *more)
+        found = invoke("evaluate", model, data, "--label", "person", "--json", *more).stdout
+        invoke("score", model, tmp_path / "pairs.csv", data, "-o", scores, *more)
+        shown = {key: value for key, value in json.loads(found).items() if key != "model"}
+        files.append((model.read_bytes(), shown, scores.read_bytes()))
+    assert files[0] == files[1]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

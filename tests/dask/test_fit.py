@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from cluster_helpers import read_chunk
+from cluster_helpers import file_of, read_chunk
 from simtree import (
     CohortNormalization,
     DistanceSimilarity,
@@ -52,12 +52,6 @@ MODELS = {
     "boosting": SimilarityBoosting(n_estimators=4, n_pairs=500, refresh=2, early_stopping=False, random_state=0),
 }
 CLOSED = {"posterior"}
-
-
-def file_of(model, folder):
-    """Bytes of the model file: all that a model has learned."""
-    model.save(folder / "model.simtree")
-    return (folder / "model.simtree").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore:n_estimators")

@@ -114,7 +114,7 @@ def test_bad_input_is_told_in_one_sentence(forest, people, client, too_large):
     bad[300, 2] = np.nan
     chunks = da.from_array(bad, chunks=(100, 5))
     with pytest.raises(ValueError, match="contains NaN in column 2, first in row 300; fill it in"):
-        simdask.fit(SimilarityForest(), chunks, y, client=client)
+        simdask.fit(DistanceSimilarity(), chunks, y, client=client)
     with pytest.raises(ValueError, match="contains NaN in column 2, first in row 300"):
         simdask.top_k(DistanceSimilarity().fit(X, y), X[:2], chunks, client=client)
     with pytest.raises(ValueError, match="X has 4 features, but SimilarityForest is expecting 5"):

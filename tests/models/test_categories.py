@@ -36,7 +36,7 @@ from simtree.models._table_members import Contents, for_table
 from simtree.models._table_report import what_was_done
 from simtree.pairs import PairSampler
 from simtree.pairs._categories import Categories
-from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._coordinates import CoordinateSet, SamplePairs
 from simtree.pairs._table import TableColumns
 
 N_IDENTITIES, N_SAMPLES = 24, 8
@@ -209,7 +209,7 @@ def auc_of_ratios(codes, n_values, y, *, training):
     """Return the AUC of what was learned of pairs of values, on the pairs that it was learned from."""
     learned = Categories.fit(codes, np.array([n_values]), PairSampler(y))
     pairs = PairSampler(y).sample(20_000, np.random.default_rng(1))
-    samples = learned.columns(codes, training=training)
+    samples = CoordinateSet(("abs_diff",), 0, categories=learned).extend(codes, training=training)
     found = np.empty((len(pairs), 3))
     learned.fill(SamplePairs(samples, samples, pairs.first, pairs.second), 0, 0, found)
     _, number = np.unique(found[:, 2], return_inverse=True)
@@ -431,7 +431,7 @@ def test_every_candidate_takes_a_table_as_it_was_read(name, tmp_path):
     forest = clone(MODELS["forest"])
     stack = VotingSimilarity([("gaussian", GaussianSimilarity()), ("forest", forest)])
     model = {"gaussian": GaussianSimilarity(), "forest": forest, "stack": stack}[name]
-    model = for_table(model, Contents.of(matrix, 2)).fit(matrix, y)
+    model = for_table(model, Contents.of(matrix, columns.n_values)).fit(matrix, y)
     assert model.score(matrix, y) > 0.7
     model.save(tmp_path / "m.simtree")
     np.testing.assert_array_equal(

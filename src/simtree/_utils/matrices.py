@@ -47,7 +47,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool = True, stacked: bool = 
         Finite numbers; not copied if X is such an array already.
     """
     check_unmasked("X", X)
-    _check_dates("X", X)
+    check_dates("X", X)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.asarray(validate_data(estimator, X, reset=reset, **options))
@@ -98,8 +98,26 @@ def refuse_missing(estimator: Any, matrix: NDArray[Any], names: Sequence[str]) -
     """
     rows, columns = np.nonzero(np.isnan(matrix))
     if len(rows):
-        where = f"in column {names[columns[0]]!r}, first in row {rows[0]}"
-        raise ValueError(f"X contains NaN {where}; {_imputing(estimator)}, or leave the row out.")
+        raise missing_error(estimator, repr(names[columns[0]]), int(rows[0]))
+
+
+def missing_error(estimator: Any, column: str, row: int) -> ValueError:
+    """Return the error about a missing value, with its place and what helps.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What needs complete numbers.
+    column : str
+        Number of the column, or its name in quotes.
+    row : int
+        Number of the row.
+
+    Returns
+    -------
+    ValueError
+    """
+    return ValueError(f"X contains NaN in column {column}, first in row {row}; {_imputing(estimator)}, or leave the row out.")
 
 
 def check_unmasked(name: str, values: Any) -> None:
@@ -166,6 +184,9 @@ def extremes(samples: Any, axis: int | None = None) -> tuple[Any, Any]:
     """
     if not has_missing(samples):
         return samples.min(axis=axis), samples.max(axis=axis)
+    if hasattr(samples, "extremes"):  # a store, whose values need not be here
+        low, high = samples.extremes(axis)
+        return low, high
     values = np.asarray(samples)
     return np.fmin.reduce(values, axis=axis), np.fmax.reduce(values, axis=axis)
 
@@ -279,8 +300,16 @@ def explained_overflow(values: NDArray[Any], what: str, estimator: Any) -> Itera
         ) from error
 
 
-def _check_dates(name: str, X: Any) -> None:
-    """Raise if a column of a frame, or an array, holds dates: they would be taken for numbers."""
+def check_dates(name: str, X: Any) -> None:
+    """Raise if a column of a frame, or an array, holds dates: they would be taken for numbers.
+
+    Parameters
+    ----------
+    name : str
+        Parameter to name in the error.
+    X : object
+        Samples of any form.
+    """
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "mM":
             raise ValueError(f"{name} is an array of dates; {_DATES}.")

@@ -21,6 +21,7 @@ from simtree.cli._models import samples_of
 from simtree.cli._reading import check_there, is_parquet_folder, parquet_files, read_samples
 from simtree.cli._tables import Table
 from simtree.gallery import Candidates, Gallery
+from simtree.pairs._table import TableColumns
 
 SECONDS_TO_CONNECT = 20
 
@@ -97,12 +98,22 @@ class ClusterTable:
     def features(self, names: list[str]) -> Any:
         """Return columns with features, on the cluster."""
         for name in names:
-            kind = self.frame._meta[name].dtype.kind
-            if kind not in "biuf":
+            if self.frame._meta[name].dtype.kind not in "biufmM":
                 raise ValueError(
-                    f"{self.head.name}: column {name!r} is not of numbers; convert it, or leave it out with --drop."
+                    f"{self.head.name}: column {name!r} is not of numbers, booleans or dates, which a folder on a cluster must "
+                    "be; leave --dask out, or leave the column out with --drop."
                 )
         return self.frame[names]
+
+
+def columns_of(client: Any, X: Any, chosen: list[str]) -> TableColumns:
+    """Return the columns of a table, which may be on a cluster."""
+    if client is None or not hasattr(X, "dask"):
+        return TableColumns.of(X, chosen)
+    from simtree.dask._cluster import Cluster
+    from simtree.dask._inputs import samples_on
+
+    return TableColumns.of(samples_on(Cluster(client), X), chosen)
 
 
 def read_for(client: Any, path: Path, columns: list[str], text: list[str] | None = None) -> tuple[Table, ClusterTable | None]:

@@ -31,7 +31,7 @@ from simtree.cli._common import (
     show_json,
     table,
 )
-from simtree.cli._dask import Dask, opened_cluster, read_for
+from simtree.cli._dask import Dask, columns_of, opened_cluster, read_for
 from simtree.cli._models import labelled_pairs
 from simtree.cli._tables import UNNAMED, Table, choose_features, named_columns, some_names
 from simtree.cli._trial import expected_seconds
@@ -163,8 +163,8 @@ def fit(
         found, folder = read_for(client, data, others, categories)
         if folder is not None and (categories or missing):
             raise ValueError(
-                f"--categories and --missing are not supported for {data} on a cluster, where columns must be numbers; leave "
-                "--dask out, or encode the columns first."
+                f"--categories and --missing are not supported for {data} on a cluster, where columns must be of numbers, "
+                "booleans or dates; leave --dask out, or encode the columns first."
             )
         y, apart, pairs = labelled_pairs(found, label, never_pair)
         head = found if folder is None else folder.head
@@ -178,7 +178,7 @@ def fit(
         settings |= {key: value for key, value in (("splitter", splitter and splitter.value), ("max_depth", depth)) if value}
         learner = _learner(model, pairs, trees or N_TREES, open_set, settings)
         with _named_by_file(found.name):
-            kinds = None if folder is not None else _prepare_for_table(learner, X, chosen, tokens)
+            kinds = _prepare_for_table(learner, X, chosen, tokens, client)
         n_identities = len(np.unique(pairs.labels))
         counts = f"{count(len(y), 'row')} with {count(n_identities, 'value')}"
         what = f"{counts} of {label}, {count(len(names), 'feature')}"
@@ -228,19 +228,19 @@ def fit(
     show_json(result) if as_json else show(*_lines(result, what))
 
 
-def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str]) -> TableColumns | None:
+def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str], client: Any) -> TableColumns | None:
     """Let what is fitted take the holes and categories of a table; return its columns, None if they are complete numbers."""
-    plain = all(dtype.kind in "biuf" for dtype in X.dtypes) and not X.isna().to_numpy().any()
-    if plain and not chosen and not tokens:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fit says it again
-        columns = TableColumns.of(X, chosen)
+        columns = columns_of(client, X, chosen)
+    is_plain = all(dtype.kind in "biuf" for dtype in X.dtypes) and not any(column.missing for column in columns.columns)
+    if is_plain and not chosen and not tokens:
+        return None
     if isinstance(learner, AutoSimilarity):
         learner.set_params(categorical_features=chosen)
         return columns
     say(f"Columns: {columns}.")
-    for_table(learner, Contents.of(columns.with_holes(columns.read(X)), len(columns.categories)))
+    for_table(learner, Contents.of_columns(columns))
     # A list, even an empty one, so that the kinds of columns are found, kept and shown.
     learner.set_params(categorical_features=chosen)
     return columns

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simtree._utils.validation import check_integer
 from simtree.dask._cluster import Cluster, Shared
-from simtree.dask._inputs import known
+from simtree.dask._inputs import known_samples
 from simtree.dask._scoring import lightened
 from simtree.dask._search import merged
 from simtree.gallery import Candidates, Gallery
@@ -44,7 +44,7 @@ def identify(
     ----------
     gallery : Gallery
         An open gallery.
-    queries : Dask array or array-like of shape (n_queries, n_features)
+    queries : Dask array or frame, or array-like, of shape (n_queries, n_features)
         Samples to search for. They are sent to all workers.
     k, where, max_fpir, time, keep_below : int, dict, float, array-like and bool, optional
         As in `Gallery.identify`.
@@ -109,7 +109,7 @@ class ClusterSearch:
         ----------
         gallery : Gallery
             An open gallery.
-        queries : Dask array or array-like of shape (n_queries, n_features)
+        queries : Dask array or frame, or array-like, of shape (n_queries, n_features)
             Samples to search for.
         k, where, max_fpir, time, keep_below : int, dict, float, array-like and bool, optional
             As in `Gallery.identify`.
@@ -124,7 +124,7 @@ class ClusterSearch:
         check_integer("k", k, 1)
         if max_fpir is not None:
             check_rate(max_fpir)
-        sought = known(self._cluster, queries)
+        sought = known_samples(self._cluster, queries)
         return gallery._identify(sought, int(k), where, max_fpir, time, keep_below, self._best_identities)
 
     def _best_identities(

@@ -7,28 +7,26 @@ tree its rows.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import getitem
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from dask.core import flatten
-from distributed import futures_of
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-import dask
-from simtree._utils.matrices import check_rows
-from simtree.dask._cluster import Cluster, Shared, new_key, once_then
+from simtree._utils.matrices import check_rows, extremes, has_missing, missing_error
+from simtree.dask._chunks import Chunks, PartResult, Reader, part_result
+from simtree.dask._cluster import Cluster, Shared, once_then
 from simtree.dask._scoring import ArrayScorer, RowScorer
 from simtree.growing._bagging import TreeTask, hash_rows, join_hashes
 from simtree.pairs._inputs import DTYPES
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import SampleStore, renumbered
+from simtree.pairs._table import TableColumns
 from simtree.trees._rank_tree import RankTree
 
 Rows = NDArray[Any]
@@ -48,6 +46,30 @@ class ClusterSamples(SampleStore):
     """What samples on a cluster share."""
 
     cluster: Cluster
+
+    def check(self, estimator: Any, *, reset: bool) -> ClusterSamples:
+        """Check the values, and set or compare the number and names of features."""
+        names = getattr(self.head, "columns", None)
+        self.check_values()
+        if not getattr(estimator, "_takes_missing", bool)():
+            self.refuse_missing(estimator, None if names is None else [str(name) for name in names])
+        validate_data(estimator, self.head, reset=reset, skip_check_array=True)
+        return self
+
+    @abstractmethod
+    def check_values(self) -> None:
+        """Raise if a value is infinite."""
+
+    def refuse_missing(self, estimator: Any, names: Sequence[str] | None) -> None:
+        """Raise if a value is missing, with its place and what helps."""
+        if has_missing(self):
+            first = self._first_missing()
+            column = int(np.argmax(first >= 0))
+            raise missing_error(estimator, str(column) if names is None else repr(names[column]), int(first[column]))
+
+    @abstractmethod
+    def _first_missing(self) -> Numbers:
+        """Return the first row that lacks a value of each column; -1 if there is none."""
 
     @abstractmethod
     def run_on_rows(self, what: str, function: Callable[..., Any], value: Any, jobs: Iterable[Job]) -> Iterator[Any]:
@@ -85,7 +107,7 @@ class ArraySamples(ClusterSamples):
 
     def __init__(self, cluster: Cluster, values: Rows, head: Any = None) -> None:
         self.cluster, self.values = cluster, values
-        self._head = values[:0] if head is None else head
+        self.head = values[:0] if head is None else head
         self._is_checked = False
 
     @property
@@ -112,17 +134,42 @@ class ArraySamples(ClusterSamples):
         """Return the highest value, or those of the columns."""
         return self.values.max(axis=axis)
 
+    def extremes(self, axis: int | None = None) -> tuple[Any, Any]:
+        """Return the lowest and the highest value, or those of the columns; missing ones do not count."""
+        return extremes(self.values, axis)
+
     def row_hash(self) -> int:
         """Return the hash of the rows."""
         return hash_rows(self.values)
 
-    def check(self, estimator: Any, *, reset: bool) -> ArraySamples:
-        """Check the values, and set or compare the number and names of features."""
+    def check_values(self) -> None:
+        """Raise if a value is infinite."""
         if not self._is_checked:
-            self.values = check_rows("X", self.values, dtype=DTYPES, order="C")
+            self.values = check_rows("X", self.values, dtype=DTYPES, order="C", ensure_all_finite="allow-nan")
             self._is_checked = True
-        validate_data(estimator, self._head, reset=reset, skip_check_array=True)
-        return self
+
+    def _first_missing(self) -> Numbers:
+        return first_missing(self.values)
+
+    def map_parts(self, what: str, function: Callable[..., Any], *by_row: Rows) -> list[Any]:
+        """Return the function of all rows: they are one part."""
+        return [function(self.values, *by_row)]
+
+    def read(self, columns: TableColumns) -> ArraySamples:
+        """Return the samples as a table of numbers that is read again."""
+        return ArraySamples(self.cluster, columns.read(self.values))
+
+    def without_private(self, columns: TableColumns, identities: Numbers) -> tuple[ArraySamples, TableColumns]:
+        """Return the samples that were read by some columns without values that only one identity has; changed in place."""
+        return self, columns.without_private(self.values, identities)
+
+    def select(self, columns: slice) -> ArraySamples:
+        """Return some columns of the samples."""
+        return ArraySamples(self.cluster, self.values[:, columns])
+
+    def append(self, values: Rows) -> ArraySamples:
+        """Return the samples with further columns."""
+        return ArraySamples(self.cluster, np.hstack([self.values, values.astype(np.float64)]))
 
     def map(self, function: Callable[[Rows], Rows]) -> ArraySamples:
         """Return the samples transformed by a function."""
@@ -178,33 +225,34 @@ class ChunkFacts:
     n_rows : int
         Number of rows.
     low, high : ndarray of shape (n_columns,)
-        Lowest and highest value of each column.
-    hash : int
-        Hash of the rows.
-    dtype : numpy.dtype
-        Type of the values.
-    error : Exception or None
-        What is wrong with them.
+        Lowest and highest value of each column; NaN if it has none.
+    first_missing : ndarray of int of shape (n_columns,)
+        The first row that lacks a value of each column; -1 if there is none.
+    hash : int or None
+        Hash of the rows, if it is known.
     """
 
     n_rows: int
     low: Rows
     high: Rows
-    hash: int
-    dtype: np.dtype[Any]
-    error: Exception | None = None
+    first_missing: Numbers
+    hash: int | None = None
+
+    def of_columns(self, columns: slice) -> ChunkFacts:
+        """Return what is known of some columns, except for a hash."""
+        return ChunkFacts(self.n_rows, self.low[columns], self.high[columns], self.first_missing[columns])
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is made of rows: they are transformed by a function, or some of them are replaced.
+    """What is made of rows: they are transformed by a function, some of them are replaced, or they get further columns.
 
     Parameters
     ----------
     function : callable or None
         Function of rows.
     rows, values : ndarray or None
-        Row numbers in increasing order, and their values.
+        Row numbers in increasing order, and their values. Without row numbers, values are further columns of all rows.
     """
 
     function: Callable[[Rows], Rows] | None = None
@@ -215,8 +263,9 @@ class Step:
         """Return what is made of rows with these numbers, which increase."""
         if self.function is not None:
             return self.function(samples)
-        assert self.rows is not None
         assert self.values is not None
+        if self.rows is None:
+            return np.hstack([samples, self.values[numbers].astype(np.float64)])
         place = np.searchsorted(self.rows, numbers)
         known = self.rows[np.minimum(place, len(self.rows) - 1)] == numbers
         samples = samples.astype(self.values.dtype)
@@ -229,10 +278,10 @@ class ChunkSamples(ClusterSamples):
 
     Parameters
     ----------
-    cluster : Cluster
-        The workers.
-    array : dask.array.Array
-        The collection. A chunk has all columns of its rows.
+    chunks : Chunks
+        The chunks.
+    reader : Reader
+        How a chunk becomes a matrix.
     head : array-like of shape (0, n_columns)
         Names and types of the columns.
     steps : tuple of Step
@@ -242,50 +291,31 @@ class ChunkSamples(ClusterSamples):
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        array: Any,
-        head: Any,
-        steps: tuple[Step, ...] = (),
-        raw: ChunkSamples | None = None,
+        self, chunks: Chunks, reader: Reader, head: Any, steps: tuple[Step, ...] = (), raw: ChunkSamples | None = None
     ) -> None:
-        self.cluster, self.array, self._head = cluster, array, head
-        self._graph: dict[Any, Any]
-        self._keys: list[Any]
-        self._graph, self._keys = graph_of(array) if raw is None else (raw._graph, raw._keys)
+        self.cluster, self.chunks, self.reader, self.head = chunks.cluster, chunks, reader, head
         self.steps = steps
         self._raw = self if raw is None else raw
 
     @cached_property
     def _facts(self) -> list[ChunkFacts]:
-        """Return what is known of each chunk, from one pass over all of them; raise if a value is not a finite number."""
-        starts = [0] * len(self._keys) if self is self._raw else self._raw.starts[:-1].tolist()
-        shared = self.cluster.send(self.steps, to_all=True) if self.steps else None
-        names = [new_key("check-chunk") for _ in self._keys]
-        calls = {name: (_look_at, shared, start, key) for name, start, key in zip(names, starts, self._keys, strict=True)}
-        facts: list[ChunkFacts] = self.cluster.gather({**self._graph, **calls}, names)
-        n_before = 0
-        for one in facts:
-            if one.error is not None:
-                raise with_row(one.error, n_before)
-            n_before += one.n_rows
-        if not n_before:
-            raise ValueError("X has no rows; give at least two samples.")
-        if self is self._raw:  # chunks without rows are of no use
-            self._keys = [key for key, one in zip(self._keys, facts, strict=True) if one.n_rows]
-        return [one for one in facts if one.n_rows]
+        """Return what is known of each chunk, from one pass over all of them; raise if a value is infinite."""
+        is_raw = self is self._raw
+        return self._of_chunks("check-chunk", partial(_facts_of, with_hash=is_raw), checking=is_raw)
 
-    @cached_property
-    def starts(self) -> Numbers:
-        """Row number at which each chunk starts, and the number of rows."""
-        if self is not self._raw:
-            return self._raw.starts
-        return np.concatenate([[0], np.cumsum([one.n_rows for one in self._facts])]).astype(np.int64)
+    def _of_chunks(self, what: str, function: Callable[..., Any], *by_row: Rows, checking: bool = False) -> list[Any]:
+        """Return the function of the rows of each chunk, and of the rows of further arrays that belong to it."""
+        own: list[tuple[Any, ...]] | None = None
+        if self.steps or by_row:
+            starts = self.chunks.starts.tolist()
+            steps = self.cluster.send(self.steps, to_all=True) if self.steps else None
+            own = [(start, steps, *(array[start:stop] for array in by_row)) for start, stop in pairwise(starts)]
+        return self.chunks.results(self.chunks.each(what, _on_rows, (self.reader, function, checking), own))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of samples and of columns."""
-        return int(self.starts[-1]), self._first.shape[1]
+        return int(self.chunks.starts[-1]), self._first.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -306,24 +336,68 @@ class ChunkSamples(ClusterSamples):
         return np.asarray(_made(self.steps, used, pieces)[places.reshape(-1)])
 
     def min(self, axis: int | None = None) -> Any:
-        """Return the lowest value, or those of the columns."""
-        low = np.min([one.low for one in self._facts], axis=0)
+        """Return the lowest value, or those of the columns; NaN if a value is missing."""
+        low = np.where(self._first_missing() >= 0, np.nan, self.extremes(0)[0])
         return low if axis == 0 else low.min()
 
     def max(self, axis: int | None = None) -> Any:
-        """Return the highest value, or those of the columns."""
-        high = np.max([one.high for one in self._facts], axis=0)
+        """Return the highest value, or those of the columns; NaN if a value is missing."""
+        high = np.where(self._first_missing() >= 0, np.nan, self.extremes(0)[1])
         return high if axis == 0 else high.max()
+
+    def extremes(self, axis: int | None = None) -> tuple[Any, Any]:
+        """Return the lowest and the highest value, or those of the columns; missing ones do not count."""
+        low = np.fmin.reduce([one.low for one in self._facts], axis=0)
+        high = np.fmax.reduce([one.high for one in self._facts], axis=0)
+        return (low, high) if axis == 0 else (np.fmin.reduce(low), np.fmax.reduce(high))
 
     def row_hash(self) -> int:
         """Return the hash of the rows, joined from those of the chunks."""
-        return join_hashes([one.hash for one in self._facts], [one.n_rows for one in self._facts])
+        known = [one.hash for one in self._facts if one.hash is not None]
+        hashes = known if len(known) == len(self._facts) else self.map_parts("hash-chunk", hash_rows)
+        return join_hashes(hashes, np.diff(self.chunks.starts).tolist())
 
-    def check(self, estimator: Any, *, reset: bool) -> ChunkSamples:
-        """Check the values in one pass over the chunks, and set or compare the number and names of features."""
-        validate_data(estimator, self._head, reset=reset, skip_check_array=True)
+    def check_values(self) -> None:
+        """Raise if a value is infinite, after one pass over the chunks."""
         _ = self._facts
-        return self
+
+    def _first_missing(self) -> Numbers:
+        first = np.stack([one.first_missing for one in self._facts])
+        numbers = np.where(first >= 0, first + self.chunks.starts[:-1, None], np.iinfo(np.int64).max).min(axis=0)
+        return np.where(numbers == np.iinfo(np.int64).max, -1, numbers)
+
+    def map_parts(self, what: str, function: Callable[..., Any], *by_row: Rows) -> list[Any]:
+        """Return the function of the rows of each chunk."""
+        return self._of_chunks(what, function, *by_row)
+
+    def read(self, columns: TableColumns) -> ChunkSamples:
+        """Return the samples as a table of numbers that is read again."""
+        return self.map(columns.read)
+
+    def without_private(self, columns: TableColumns, identities: Numbers) -> tuple[ChunkSamples, TableColumns]:
+        """Return the samples that were read by some columns without values that only one identity has."""
+        holders = zip(*self.map_parts("find-holders", columns.holders, identities.astype(np.int32)), strict=True)
+        shared = columns.with_shared_values(
+            [np.stack([np.min(low, axis=0), np.max(high, axis=0)]) for low, high in map(_lows_and_highs, holders)]
+        )
+        if self.steps:  # what a model of which this one is a part has read
+            *before, _ = self.steps
+            return ChunkSamples(self.chunks, self.reader, self.head, (*before, Step(shared.read)), self._raw), shared
+        return ChunkSamples(self.chunks, Reader(shared), self.head), shared
+
+    def select(self, columns: slice) -> ChunkSamples:
+        """Return some columns of the samples."""
+        if self.steps or self.reader.kept is not None:
+            made = self._with(Step(partial(_columns_of, columns=columns)))
+        else:  # other columns are not even sent
+            made = ChunkSamples(self.chunks, replace(self.reader, kept=columns), self._first[:0, columns])
+        if "_facts" in vars(self):  # no need to look at the chunks again
+            made.__dict__["_facts"] = [one.of_columns(columns) for one in self._facts]
+        return made
+
+    def append(self, values: Rows) -> ChunkSamples:
+        """Return the samples with further columns."""
+        return self._with(Step(values=values))
 
     def map(self, function: Callable[[Rows], Rows]) -> ChunkSamples:
         """Return the samples transformed by a function, when they are needed."""
@@ -338,7 +412,7 @@ class ChunkSamples(ClusterSamples):
     def _with(self, step: Step) -> ChunkSamples:
         steps = (*self.steps, step)
         made = _made(steps, np.zeros(1, dtype=np.int64), [self._raw._first])
-        return ChunkSamples(self.cluster, self.array, made[:0], steps, self._raw)
+        return ChunkSamples(self.chunks, self.reader, made[:0], steps, self._raw)
 
     def grow(self, tasks: Sequence[TreeTask], source: PairSource, hard: IndexPairs | None = None) -> Iterator[RankTree]:
         """Yield the trees in order."""
@@ -370,7 +444,7 @@ class ChunkSamples(ClusterSamples):
     @property
     def needs_numbers(self) -> bool:
         """Whether what is made of a row depends on its number."""
-        return any(step.rows is not None for step in self.steps)
+        return any(step.values is not None for step in self.steps)
 
     def batched(self, jobs: Iterable[Job]) -> Iterator[list[Job]]:
         """Yield the jobs in batches whose rows fit into the memory of the workers."""
@@ -381,7 +455,7 @@ class ChunkSamples(ClusterSamples):
         for job in jobs:
             own = len(job[0]) * row_bytes
             _check_weight(self.cluster, own)
-            if batch and (weight + own > room or (len(batch) + 1) * len(self._keys) > MAX_PIECES):
+            if batch and (weight + own > room or (len(batch) + 1) * len(self.chunks.keys) > MAX_PIECES):
                 yield batch
                 batch, weight = [], 0
             batch.append(job)
@@ -401,64 +475,22 @@ class ChunkSamples(ClusterSamples):
     def taking(
         self, row_sets: list[Numbers], what: str, *, again: bool = False
     ) -> tuple[dict[Any, Any], dict[tuple[int, int], Any]]:
-        """Return a graph that reads each chunk once and takes the rows of each set from it, and the keys of the pieces.
-
-        A piece is named by the number of its chunk and of its set. There are none for chunks without rows of a set. ``again``
-        gives the chunks new names, so that they are not kept for another graph that reads them.
-        """
-        graph, keys = self._graph_again() if again else (dict(self._graph), self._keys)
-        names: dict[tuple[int, int], Any] = {}
-        starts = self._raw.starts
-        ends = [np.searchsorted(rows, starts) for rows in row_sets]
-        for chunk, (start, key) in enumerate(zip(starts[:-1], keys, strict=True)):
-            here = [number for number, places in enumerate(ends) if places[chunk] < places[chunk + 1]]
-            if not here:
-                continue
-            kind = np.uint16 if starts[chunk + 1] - start <= 1 << 16 else np.uint32
-            chosen = [(row_sets[n][ends[n][chunk] : ends[n][chunk + 1]] - start).astype(kind) for n in here]
-            taken = new_key(what)
-            graph[taken] = (_take, key, Choice(chosen))
-            for place, number in enumerate(here):
-                names[chunk, number] = piece = new_key("pick-rows")
-                graph[piece] = (getitem, taken, place)
-        return graph, names
-
-    def _graph_again(self) -> tuple[dict[Any, Any], list[Any]]:
-        """Return the graph and the keys of the chunks under new names; chunks that workers keep anyway as they are.
-
-        Not by `dask.graph_manipulation.clone`, whose tasks keep the old name inside, which the fusion of tasks does not bear.
-        """
-        if not all(hasattr(task, "substitute") for task in self._graph.values()):
-            return dict(self._graph), self._keys
-        name = new_key("again")
-        renamed = {key: f"{name}-{number}" for number, key in enumerate(self._graph)}
-        again = {renamed[key]: task.substitute(renamed, key=renamed[key]) for key, task in self._graph.items()}
-        return again, [renamed[key] for key in self._keys]
+        """Return a graph that takes the rows of each set from the chunks, and the keys of the pieces, see `Chunks.taking`."""
+        return self.chunks.taking(self.reader, row_sets, what, again=again)
 
 
-class Choice:
-    """Row numbers within a chunk, one array per set; a class of its own so that Dask does not look into it."""
+def first_missing(values: Rows) -> Numbers:
+    """Return the first row that lacks a value of each column; -1 if there is none.
 
-    def __init__(self, rows: list[NDArray[Any]]) -> None:
-        self.rows = rows
-
-
-def graph_of(array: Any) -> tuple[dict[Any, Any], list[Any]]:
-    """Return the optimised graph of an array, and the keys of its chunks; what is in the memory of workers keeps its keys."""
-    (made,) = (array,) if futures_of(array) else dask.optimize(array)
-    return dict(made.__dask_graph__()), list(flatten(made.__dask_keys__()))
-
-
-def as_matrix(chunk: Any) -> Rows:
-    """Return a checked chunk as a matrix of float32 or float64, which compiled code may not take for a constant."""
-    values = np.asarray(chunk)
-    values = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-    return np.require(values, requirements=["C", "W"])
-
-
-def _take(chunk: Any, choice: Choice) -> tuple[Rows, ...]:
-    values = as_matrix(chunk)
-    return tuple(values[rows] for rows in choice.rows)
+    Examples
+    --------
+    >>> first_missing(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    array([-1,  1])
+    """
+    if not has_missing(values):
+        return np.full(values.shape[1], -1, dtype=np.int64)
+    missing = np.isnan(values)
+    return np.where(missing.any(axis=0), missing.argmax(axis=0), -1)
 
 
 def _made(steps: tuple[Step, ...], numbers: Numbers, pieces: Sequence[Rows]) -> Rows:
@@ -477,25 +509,36 @@ def on_pieces(
     return function(value, _made(steps, np.empty(0, dtype=np.int64) if numbers is None else numbers, pieces), *arguments)
 
 
-def _look_at(steps: tuple[Step, ...] | None, start: int, chunk: Any) -> ChunkFacts:
-    """Return what is known of a chunk, and what is wrong with it."""
-    nothing = np.empty(0)
-    if not len(chunk):
-        return ChunkFacts(0, nothing, nothing, 0, nothing.dtype)
-    try:
-        values = check_rows("X", chunk, dtype=DTYPES, order="C") if steps is None else as_matrix(chunk)
+def _on_rows(
+    shared: tuple[Reader, Callable[..., Any], bool],
+    chunk: Any,
+    start: int = 0,
+    steps: tuple[Step, ...] | None = None,
+    *by_row: Rows,
+) -> PartResult:
+    """Return a function of the rows of a chunk, as they are read and what the steps make of them."""
+    reader, function, checking = shared
+
+    def made(chunk: Any, *by_row: Rows) -> Any:
+        values = reader.check(chunk) if checking else reader(chunk)
         if steps:
             values = _made(steps, np.arange(start, start + len(values)), [values])
-    except (TypeError, ValueError) as error:
-        return ChunkFacts(len(chunk), nothing, nothing, 0, nothing.dtype, error)
-    number = hash_rows(values) if steps is None else 0
-    return ChunkFacts(len(values), values.min(axis=0), values.max(axis=0), number, values.dtype)
+        return function(values, *by_row)
+
+    return part_result(made, chunk, *by_row)
 
 
-def with_row(error: Exception, n_before: int) -> Exception:
-    """Return an error that names a row of a chunk, with its number among all rows."""
-    said = re.sub(r"first in row (\d+)", lambda found: f"first in row {n_before + int(found[1])}", str(error))
-    return type(error)(said)
+def _facts_of(values: Rows, *, with_hash: bool) -> ChunkFacts:
+    low, high = extremes(values, axis=0)
+    return ChunkFacts(len(values), low, high, first_missing(values), hash_rows(values) if with_hash else None)
+
+
+def _columns_of(values: Rows, *, columns: slice) -> Rows:
+    return np.ascontiguousarray(values[:, columns])
+
+
+def _lows_and_highs(holders: Sequence[Numbers]) -> tuple[list[Numbers], list[Numbers]]:
+    return [ends[0] for ends in holders], [ends[1] for ends in holders]
 
 
 def _check_weight(cluster: Cluster, n_bytes: int) -> None:

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.validation import check_integer, check_real
+from simtree.dask._chunks import as_matrix, graph_of, with_row
 from simtree.dask._cluster import Cluster, Shared, new_key, once_then
-from simtree.dask._inputs import as_rows, known, samples_on
-from simtree.dask._samples import ArraySamples, as_matrix, graph_of, on_pieces, with_row
+from simtree.dask._inputs import as_rows, known, known_samples, samples_on
+from simtree.dask._samples import ArraySamples, on_pieces
 from simtree.dask._scoring import BLOCK, RowScorer, lightened, score_pairs, score_rows
 from simtree.models._base import check_similarity
 from simtree.pairs._inputs import check_index_pairs, check_samples
@@ -87,7 +88,7 @@ def top_k(
     ----------
     model : Similarity
         Fitted model.
-    queries : Dask array or array-like of shape (n_queries, n_features)
+    queries : Dask array or frame, or array-like, of shape (n_queries, n_features)
         Samples to search for. They are sent to all workers.
     X : Dask array or frame, or array-like, of shape (n_samples, n_features)
         The gallery: samples to search in.
@@ -125,9 +126,11 @@ def top_k(
     if min_score is not None:
         check_real("min_score", min_score, -np.inf, np.inf)
     cluster = Cluster(client)
-    sought = known(cluster, queries)
+    sought = known_samples(cluster, queries)
     found = check_samples(model, sought)
-    shared = Shared(cluster, (lightened(model), found, int(k), min_score))
+    # Workers read the columns of a table themselves.
+    given = found if model.columns_ is None else sought
+    shared = Shared(cluster, (lightened(model), given, int(k), min_score))
     best, rows = np.full((len(found), int(k)), -np.inf), np.full((len(found), int(k)), -1, dtype=np.int64)
     n_before = 0
     for scores, indices, n_rows, error in _searched(cluster, shared, X):
@@ -170,7 +173,8 @@ def search_chunk(shared: tuple[Any, ...], chunk: Any) -> tuple[Any, ...]:
     if not len(chunk):
         return np.empty((len(queries), 0)), np.empty((len(queries), 0), dtype=np.int64), 0, None
     try:
-        scores, rows = model.top_k(queries, chunk if hasattr(chunk, "columns") else as_matrix(chunk), k, min_score)
+        is_table = hasattr(chunk, "columns") or model.columns_ is not None
+        scores, rows = model.top_k(queries, chunk if is_table else as_matrix(chunk), k, min_score)
     except (TypeError, ValueError) as error:
         return None, None, len(chunk), error
     return scores, rows, len(chunk), None
@@ -194,8 +198,8 @@ def _row_numbers(pairs: Any, n_samples: int) -> Any:
 
 def _of_stacked(cluster: Cluster, model: Any, pairs: Any) -> Any:
     """Return the scores of pairs of samples, lazily."""
-    if not is_dask_collection(pairs):
-        pairs = np.asarray(pairs)
+    if not is_dask_collection(pairs) and not isinstance(pairs, np.ndarray):  # numbers beside words stay numbers
+        pairs = np.asarray(pairs) if model.columns_ is None else np.asarray(pairs, dtype=object)
     if pairs.ndim != 3:
         raise ValueError(
             f"pairs has shape {pairs.shape}; give an array of shape (n_pairs, 2, n_features), "
@@ -242,7 +246,7 @@ def _of_rows(cluster: Cluster, model: Any, samples: Any, first: Any, second: Any
 
 
 def _score_stacked(model: Any, pairs: Any) -> Scores:
-    scores: Scores = model.pair_score(as_matrix(pairs))
+    scores: Scores = model.pair_score(as_matrix(pairs) if model.columns_ is None else pairs)
     return scores
 
 

@@ -36,7 +36,7 @@ from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training, check_two
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
-from simtree.pairs._store import SampleStore
+from simtree.pairs._store import mapped
 from simtree.pairs._table import FROM_DTYPE
 from simtree.representation._columns import ColumnRepresentation, takes_missing
 from simtree.trees._explanation import Explanation, with_words
@@ -203,11 +203,10 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             budget = Budget(self.time_budget)
             samples, source = check_training(self, X, y, pairs, never_pair)
             codes = None if groups is None else encode_groups(groups, len(samples))
-            given_samples = self._numbers_and_codes(samples)[0]
+            given_samples = self._given_and_kept(samples)[0]
             self._set_contents(given_samples)
-            if not isinstance(given_samples, SampleStore):
-                names = getattr(self, "feature_names_in_", None) if self.columns_ is None else self.columns_.names
-                empty_columns(given_samples, names)
+            names = getattr(self, "feature_names_in_", None) if self.columns_ is None else self.columns_.names
+            empty_columns(given_samples, names)
             if self.columns_ is not None:
                 tell(f"Columns: {self.columns_}.", verbose=self.verbose)
             data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
@@ -232,7 +231,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _expected_seconds(self, X: ArrayLike, y: ArrayLike, never_pair: ArrayLike | None) -> float:
         """Return how many seconds `fit` will take, from small trials of the candidates."""
         samples, source = check_training(self, X, y, None, never_pair)
-        samples = self._numbers_and_codes(samples)[0]
+        samples = self._given_and_kept(samples)[0]
         self._set_contents(samples)
         self.open_set_ = self._is_open(source)
         data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
@@ -274,8 +273,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _set_contents(self, samples: NDArray[Any]) -> None:
         """Find what candidates must take: holes and categories, unless the representation makes numbers of them."""
         self._contents = Contents(samples.shape[1])
-        if not takes_missing(self.representation) and not isinstance(samples, SampleStore):
-            self._contents = Contents.of(samples, self._n_codes())
+        if not takes_missing(self.representation):
+            n_values = self.columns_.n_values if self.columns_ is not None and self._n_codes() else ()
+            self._contents = Contents.of(samples, n_values)
 
     def _for_table(self, make: Callable[[presets.Size], Similarity]) -> Callable[[presets.Size], Similarity]:
         """Return a maker of a candidate for the table."""
@@ -293,12 +293,12 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     def _n_given(self) -> int:
         return self._n_read()
 
-    def _numbers_and_codes(self, samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def _given_and_kept(self, samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
         """Return samples as candidates take them: they read categories again, which are missing where there is NaN."""
         if not self._n_codes():
-            return super()._numbers_and_codes(samples)
+            return super()._given_and_kept(samples)
         assert self.columns_ is not None
-        return self.columns_.with_holes(samples), None
+        return mapped(samples, self.columns_.with_holes), 0
 
     def _takes_represented_missing(self) -> bool:
         return True  # each candidate is made for what there is

@@ -29,6 +29,7 @@ from simtree.models._table_members import reading_again, unread
 from simtree.pairs._coordinates import SamplePairs, occurring
 from simtree.pairs._inputs import check_training, check_two, n_columns
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import mapped
 from simtree.pairs._table import FIRST_HASHED, MISSING
 from simtree.trees._explanation import Explanation, with_words
 
@@ -196,7 +197,7 @@ class CohortNormalization(Similarity):
 
     def _given(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return checked samples as the estimator takes them: it reads the categories of a table again."""
-        return samples if self.columns_ is None else self.columns_.with_holes(samples)
+        return samples if self.columns_ is None else mapped(samples, self.columns_.with_holes)
 
     def _make_cohort(self, rows: Floats, identities: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return the cohort, made of distinct samples; as many as possible of the first ones are of different identities."""

@@ -49,7 +49,7 @@ class Ensemble(NamedMembers, Similarity):
 
     def _given(self, samples: Any) -> Any:
         """Return checked samples as members take them: each reads the categories of a table again."""
-        return samples if self.columns_ is None else self.columns_.with_holes(samples)
+        return samples if self.columns_ is None else mapped(samples, self.columns_.with_holes)
 
     def _members(self) -> list[tuple[str, Similarity]]:
         """Return clones of the members that take what `_given` returns."""

@@ -461,9 +461,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             return
         kinds = self._coordinate_kinds()
         shared = None
-        numbers, _ = self._numbers_and_codes(samples)
-        made = represented[:, : represented.shape[1] - self._n_codes()] if self._n_codes() else represented
-        if self.representation_ is not None and depends_on_labels(self._own_representation(), numbers, made):
+        given, n_kept = self._given_and_kept(samples)
+        if self.representation_ is not None and depends_on_labels(
+            self._own_representation(), given, represented, n_kept=n_kept
+        ):
             shared = f"representation={self.representation!r} depends on labels (or on chance, without a random_state), and it"
         elif OBLIQUE in kinds and self._directions_are_fitted():
             shared = f"directions={self.directions!r}"

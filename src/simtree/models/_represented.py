@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.matrices import check_magnitude
 from simtree.io._fields import Fields
 from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FROM_DTYPE, TableColumns, known_codes
+from simtree.pairs._store import mapped
+from simtree.pairs._table import FROM_DTYPE, TableColumns
 from simtree.representation._applied import (
     fit_representation,
     represent,
@@ -39,20 +39,19 @@ class RepresentedMixin:
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
         """Fit the representation; return the transformed training samples."""
-        numbers, codes = self._numbers_and_codes(samples)
-        representation = self._own_representation() if numbers.shape[1] else None
+        given, n_kept = self._given_and_kept(samples)
+        representation = self._own_representation() if given.shape[1] > n_kept else None
         self.representation_, represented = fit_representation(
-            representation, numbers, source, allow_missing=self._takes_represented_missing()
+            representation, given, source, allow_missing=self._takes_represented_missing(), n_kept=n_kept
         )
-        return _joined(represented, codes)
+        return represented
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return samples transformed by the fitted representation; an empty input is not passed to the transformer."""
-        numbers, codes = self._numbers_and_codes(samples)
+        given, n_kept = self._given_and_kept(samples)
         if self.representation_ is None or not len(samples):
-            return _joined(numbers, codes)
-        represented = represent(self.representation_, numbers, allow_missing=self._takes_represented_missing())
-        return _joined(represented, codes)
+            return given
+        return represent(self.representation_, given, allow_missing=self._takes_represented_missing(), n_kept=n_kept)
 
     def _n_codes(self) -> int:
         """Return the number of columns of represented samples that are codes of categories, the last ones."""
@@ -67,16 +66,13 @@ class RepresentedMixin:
         """Return the number of columns that are given to the representation."""
         return self._n_read() - self._n_codes()
 
-    def _numbers_and_codes(self, samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return what is given to the representation, and the codes that follow."""
+    def _given_and_kept(self, samples: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """Return samples for the representation, and how many of their last columns are codes that are not given to it."""
         columns = getattr(self, "columns_", None)
-        if columns is None:
-            return samples, None
-        n_codes = self._n_codes()
-        if n_codes:
-            return np.ascontiguousarray(samples[:, :-n_codes]), samples[:, -n_codes:]
+        if columns is None or self._n_codes():
+            return samples, self._n_codes()
         # To an encoder all values outside of the vocabulary are one more value: those of single identities are not written.
-        return known_codes(columns.with_holes(samples), columns.categories), None
+        return mapped(samples, columns.for_encoders), 0
 
     def _own_representation(self) -> Any:
         """Return the representation with its columns by number, for it is given samples without names."""
@@ -111,7 +107,3 @@ class RepresentedMixin:
             return self._n_given()
         self.representation_, n_features = representation_from_state(fields.part("representation"), self._n_given())
         return n_features
-
-
-def _joined(numbers: NDArray[Any], codes: NDArray[Any] | None) -> NDArray[Any]:
-    return numbers if codes is None else np.hstack([numbers, codes])

@@ -12,11 +12,13 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from simtree._utils.matrices import extremes, has_missing
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
-from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, TableColumns, is_chosen
+from simtree.pairs._store import selected
+from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, LEFT_OUT, TableColumns, is_chosen
 from simtree.representation._columns import ColumnRepresentation, takes_categories, takes_missing, with_numbered_columns
 from simtree.representation._imputer import Imputer
 from simtree.representation._known_codes import KnownCodes
@@ -46,27 +48,52 @@ class Contents:
     has_holes: bool = False
 
     @classmethod
-    def of(cls, samples: NDArray[Any], n_codes: int) -> Contents:
+    def of(cls, samples: NDArray[Any], n_values: Sequence[int] | NDArray[np.int64]) -> Contents:
         """Return what a matrix holds, of which the last columns are codes of categories.
 
         Parameters
         ----------
-        samples : ndarray of shape (n_samples, n_columns)
-            The matrix.
-        n_codes : int
-            Number of its last columns that are codes.
+        samples : ndarray or SampleStore of shape (n_samples, n_columns)
+            The matrix that a table was read into, with NaN where a category is missing.
+        n_values : sequence of int
+            Lengths of the vocabularies of the categories, all of whose values occur.
 
         Returns
         -------
         Contents
         """
-        n_numbers = samples.shape[1] - n_codes
+        n_numbers = samples.shape[1] - len(n_values)
+        high = extremes(samples, axis=0)[1]
         few: list[int] = []
         many: list[int] = []
-        for column in range(n_numbers, samples.shape[1]):
-            values = np.unique(samples[~np.isnan(samples[:, column]), column])
-            (few if len(values) <= MAX_ONE_HOT and (values < FIRST_HASHED).all() else many).append(column)
-        return cls(n_numbers, tuple(few), tuple(many), bool(np.isnan(samples[:, :n_numbers]).any()))
+        for column, n in enumerate(n_values, start=n_numbers):
+            (few if n <= MAX_ONE_HOT and not high[column] >= FIRST_HASHED else many).append(column)
+        return cls(n_numbers, tuple(few), tuple(many), has_missing(selected(samples, slice(0, n_numbers))))
+
+    @classmethod
+    def of_columns(cls, columns: TableColumns) -> Contents:
+        """Return what the matrix holds that a table is read into, before values of single identities are left out.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            The columns of the table.
+
+        Returns
+        -------
+        Contents
+        """
+        n_numbers = len(columns.names) - len(columns.categories)
+        few, many = (
+            tuple(
+                column
+                for column, n in zip(columns.categories.tolist(), columns.n_values, strict=True)
+                if (n <= MAX_ONE_HOT) == is_few
+            )
+            for is_few in (True, False)
+        )
+        has_holes = any(column.missing and column.kind not in (CATEGORY, LEFT_OUT) for column in columns.columns)
+        return cls(n_numbers, few, many, has_holes)
 
     @property
     def is_plain(self) -> bool:

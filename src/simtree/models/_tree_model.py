@@ -35,7 +35,7 @@ from simtree.pairs._labels import encode_groups
 from simtree.pairs._limits import check_training_values, max_value
 from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
-from simtree.pairs._store import with_rows
+from simtree.pairs._store import selected, with_rows
 from simtree.representation._applied import represented_names
 from simtree.representation._columns import passes_missing
 from simtree.trees._explanation import Explanation, explain, with_words
@@ -73,7 +73,7 @@ class TreeModel(RepresentedMixin, Similarity):
         ``squares`` tells that something else sums squares of features; ``known`` which samples are not held out.
         """
         n_features = samples.shape[1] - self._n_codes()
-        numbers = samples[:, :n_features] if self._n_codes() else samples
+        numbers = selected(samples, slice(0, n_features)) if self._n_codes() else samples
         squared = squares or (directions is None and OBLIQUE in kinds and self._directions_are_fitted())
         self._check_magnitude(numbers, *_limit(kinds, n_features, squared))
         check_training_values(numbers, kinds)
@@ -86,7 +86,7 @@ class TreeModel(RepresentedMixin, Similarity):
         categories = None
         if self._n_codes():
             assert self.columns_ is not None
-            categories = Categories.fit(samples[:, n_features:], self.columns_.n_values, source, known)
+            categories = Categories.fit(selected(samples, slice(n_features, None)), self.columns_.n_values, source, known)
         return CoordinateSet(tuple(kinds), n_features, directions, categories)
 
     def _takes_missing(self) -> bool:
@@ -124,7 +124,7 @@ class TreeModel(RepresentedMixin, Similarity):
                 n = MAX_DISCRIMINANT if self.n_directions is None else int(self.n_directions)
                 drawn = source.sample(DIRECTION_PAIRS, rng, positive_fraction=0.5, shuffle=False)
                 rows, drawn, _ = with_rows(samples, drawn)
-                pairs = SamplePairs(rows, rows, drawn.first, drawn.second)
+                pairs = SamplePairs(rows, rows, drawn.first, drawn.second, lacks_values=has_missing(samples))
                 found.append(discriminant_directions(pairs, drawn.same, n, used))
         directions = np.zeros((sum(map(len, found)), n_features))
         directions[:, used] = np.concatenate(found)

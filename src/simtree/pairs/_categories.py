@@ -12,6 +12,7 @@ would be known for same pairs only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from simtree._kernels import categories as kernels
 from simtree._utils.folds import assign_folds
 from simtree.pairs._sources import PairSource
+from simtree.pairs._store import mapped_parts, with_rows
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +92,7 @@ class Categories:
         The same of other pairs of values: different, equal, one missing, both missing.
     lacking : ndarray of bool of shape (n_categories, 2)
         Whether training pairs had the category missing in one sample, and in both.
-    folds : ndarray of shape (n_samples, 2)
+    folds : ndarray of uint8 of shape (n_samples, 2)
         Fold of each training sample, and a random number that tells which other fold is left out for pairs within the fold.
     """
 
@@ -102,20 +104,18 @@ class Categories:
     ratios: Floats
     priors: Floats
     lacking: NDArray[np.bool_]
-    folds: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    folds: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, N_FOLD_COLUMNS), dtype=np.uint8))
 
     def __len__(self) -> int:
         return len(self.n_values)
 
     @classmethod
-    def fit(
-        cls, codes: Floats, n_values: NDArray[np.int64], source: PairSource, known: NDArray[np.bool_] | None = None
-    ) -> Self:
+    def fit(cls, codes: Any, n_values: NDArray[np.int64], source: PairSource, known: NDArray[np.bool_] | None = None) -> Self:
         """Learn from the codes of training samples and their pairs; nothing depends on chance.
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_categories)
+        codes : ndarray or SampleStore of shape (n_samples, n_categories)
             Codes of the values.
         n_values : ndarray of int of shape (n_categories,)
             Length of the vocabulary of each category.
@@ -140,17 +140,15 @@ class Categories:
         chance = rng.integers(0, N_FOLDS - 1, len(codes))
         drawn = source.sample(N_PAIRS, rng, positive_fraction=0.5, shuffle=False)
         of_pairs = folds[drawn.first], folds[drawn.second]
+        rows, pairs, _ = with_rows(codes, drawn)
+        by_row = (used, folds.astype(np.uint8), units.astype(np.int32))  # they may be sent along
+        counted = mapped_parts(codes, "count-values", partial(_count_values, n_values), *by_row)
+        counts = [reduce(ValueCounts.add, of_parts) for of_parts in zip(*counted, strict=True)]
         learned = [
-            _learn_ratios(
-                codes[drawn.first, k],
-                codes[drawn.second, k],
-                _frequent_values(codes[used, k], int(n), folds[used], units[used]),
-                drawn.same,
-                of_pairs,
-            )
-            for k, n in enumerate(n_values)
+            _learn_ratios(rows[pairs.first, k], rows[pairs.second, k], own.are_frequent(), drawn.same, of_pairs)
+            for k, own in enumerate(counts)
         ]
-        rarities = [_rarities(codes[used, k], int(n)) for k, n in enumerate(n_values)]
+        rarities = [own.rarities() for own in counts]
         return cls(
             n_values=n_values,
             rarities=np.concatenate([own for own, _ in rarities]),
@@ -160,26 +158,12 @@ class Categories:
             ratios=np.concatenate([own.ratios for own in learned]),
             priors=np.stack([own.priors for own in learned]),
             lacking=np.stack([own.lacking for own in learned]),
-            folds=np.column_stack([folds, chance]).astype(np.float64),
+            folds=np.column_stack([folds, chance]).astype(np.uint8),
         )
 
-    def columns(self, codes: Floats, *, training: bool) -> Floats:
-        """Return the columns of samples that `fill` needs: their codes and folds.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_categories)
-            Codes of the values.
-        training : bool
-            Whether these are the training samples, in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_categories + N_FOLD_COLUMNS)
-            The columns; a missing value is NaN, like that of a number.
-        """
-        folds = self.folds if training else np.tile([float(NO_FOLD), 0.0], (len(codes), 1))
-        return np.hstack([np.where(codes < 0, np.nan, codes), folds])
+    def __getstate__(self) -> dict[str, Any]:
+        # Folds are needed only while a model is fitted; there is an entry for each sample.
+        return {**vars(self), "folds": np.empty((0, N_FOLD_COLUMNS), dtype=np.uint8)}
 
     def fill(self, pairs: Any, column: int, place: int, pairwise: Floats) -> None:
         """Fill the columns of ``pairwise`` from ``place`` on with the coordinates of pairs.
@@ -187,7 +171,7 @@ class Categories:
         Parameters
         ----------
         pairs : SamplePairs
-            Pairs of samples that have the columns of `columns`.
+            Pairs of samples that have their codes and folds as columns.
         column : int
             The first of these columns.
         place : int
@@ -246,14 +230,77 @@ def _folds_and_units(
     return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
 
 
-def _frequent_values(codes: Floats, n_values: int, folds: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether each value, and last a missing one, is one that enough units of each fold have."""
-    values = np.where(codes < 0, n_values, codes)
-    inside = values <= n_values
-    holders = np.unique(np.column_stack([values[inside].astype(np.int64), folds[inside], units[inside]]), axis=0)
-    counts = np.zeros((n_values + 1, N_FOLDS), dtype=np.int64)
-    np.add.at(counts, (holders[:, 0], holders[:, 1]), 1)
-    return np.asarray(counts.min(axis=1) >= MIN_HOLDERS)
+@dataclass(frozen=True)
+class ValueCounts:
+    """How often each value of a category occurs in some samples, and who has it.
+
+    Parameters
+    ----------
+    counts : ndarray of int of shape (n_values,)
+        Number of samples with each value.
+    others : ndarray
+        Distinct codes of values that are not in the vocabulary.
+    n_others : int
+        Number of samples with such a value.
+    holders : ndarray of int of shape (n_holders, 3)
+        Value (missing being the last), fold and unit of samples: of each value and fold, as many units as are needed.
+    """
+
+    counts: NDArray[np.int64]
+    others: Floats
+    n_others: int
+    holders: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, codes: Floats, n_values: int, folds: NDArray[np.uint8], units: NDArray[np.int32]) -> Self:
+        """Return the counts of the codes of some samples, which have these folds and units."""
+        values = np.where(codes < 0, n_values, codes)
+        inside = values <= n_values
+        known = codes[(codes >= 0) & (codes < n_values)].astype(np.int64)
+        others = codes[codes >= n_values]
+        holders = np.column_stack([values[inside].astype(np.int64), folds[inside], units[inside]])
+        return cls(np.bincount(known, minlength=n_values), np.unique(others), len(others), _first_holders(holders))
+
+    def add(self, other: ValueCounts) -> ValueCounts:
+        """Return the counts of the samples of both."""
+        return ValueCounts(
+            self.counts + other.counts,
+            np.unique(np.concatenate([self.others, other.others])),
+            self.n_others + other.n_others,
+            _first_holders(np.concatenate([self.holders, other.holders])),
+        )
+
+    def are_frequent(self) -> NDArray[np.bool_]:
+        """Return whether each value, and last a missing one, is one that enough units of each fold have."""
+        n_holders = np.zeros((len(self.counts) + 1, N_FOLDS), dtype=np.int64)
+        np.add.at(n_holders, (self.holders[:, 0], self.holders[:, 1]), 1)
+        return np.asarray(n_holders.min(axis=1) >= MIN_HOLDERS)
+
+    def rarities(self) -> tuple[Floats, float]:
+        """Return minus log of the frequency of each value, and of a typical value that is not in the vocabulary."""
+        n = max(int(self.counts.sum()) + self.n_others, 1)
+        typical = self.n_others / len(self.others) if len(self.others) else 1.0
+        return np.log(n / np.maximum(self.counts, 1)), float(np.log(n / typical)) if typical < n else 0.0
+
+
+def _count_values(
+    n_values: NDArray[np.int64],
+    codes: Floats,
+    used: NDArray[np.bool_],
+    folds: NDArray[np.uint8],
+    units: NDArray[np.int32],
+) -> list[ValueCounts]:
+    """Return the counts of each category in the samples that are used."""
+    return [ValueCounts.of(codes[used, k], int(n), folds[used], units[used]) for k, n in enumerate(n_values)]
+
+
+def _first_holders(holders: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return distinct holders, of each value and fold the first `MIN_HOLDERS` units."""
+    found = np.unique(holders, axis=0)
+    if len(found) <= MIN_HOLDERS:
+        return found
+    is_further = (found[MIN_HOLDERS:, :2] == found[:-MIN_HOLDERS, :2]).all(axis=1)
+    return np.asarray(found[np.concatenate([np.ones(MIN_HOLDERS, dtype=np.bool_), ~is_further])])
 
 
 def same_identities(source: PairSource, n_samples: int) -> NDArray[np.int64]:
@@ -281,17 +328,6 @@ def same_identities(source: PairSource, n_samples: int) -> NDArray[np.int64]:
     same = given.take(given.same)
     links = coo_array((np.ones(len(same), dtype=np.int8), (same.first, same.second)), shape=(n_samples, n_samples))
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
-
-
-def _rarities(codes: Floats, n_values: int) -> tuple[Floats, float]:
-    """Return minus log of the frequency of each value, and of a typical value that is not in the vocabulary."""
-    present = codes[codes >= 0]
-    known = present < n_values
-    counts = np.bincount(present[known].astype(np.int64), minlength=n_values)
-    others = np.unique(present[~known], return_counts=True)[1]
-    n = max(len(present), 1)
-    typical = float(others.mean()) if len(others) else 1.0
-    return np.log(n / np.maximum(counts, 1)), float(np.log(n / typical)) if typical < n else 0.0
 
 
 class _Learned(NamedTuple):

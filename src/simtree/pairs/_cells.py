@@ -64,17 +64,42 @@ def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
     cells : list of Cells
         Their cells.
     """
-    named = list(_frame_columns(X))
-    if named:
-        names = [str(name) for name, _ in named]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"X has two columns {twice!r}; give them different names.")
-        return names, [_series_cells(name, column) for name, column in zip(names, (own for _, own in named), strict=True)]
+    names = column_names(X)[0]
+    if names is not None:
+        columns = (own for _, own in _frame_columns(X))
+        return names, [_series_cells(name, column) for name, column in zip(names, columns, strict=True)]
+    return None, [_array_cells(str(j), column) for j, column in enumerate(_as_table(X).T)]
+
+
+def column_names(X: Any) -> tuple[list[str] | None, int]:
+    """Return the names of the columns of a table, None if it has none, and their number.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars, pyarrow), or array-like of shape (n_samples, n_features)
+        The table.
+
+    Returns
+    -------
+    names : list of str or None
+        Names of the columns.
+    n_columns : int
+        Number of columns.
+    """
+    names = [str(name) for name, _ in _frame_columns(X)]
+    if not names:
+        return None, int(_as_table(X).shape[1])
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X has two columns {twice!r}; give them different names.")
+    return names, len(names)
+
+
+def _as_table(X: Any) -> NDArray[Any]:
     array = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     if array.ndim != 2:
         raise ValueError(f"X has {count(array.ndim, 'dimension')}; give a table with rows and columns.")
-    return None, [_array_cells(str(j), column) for j, column in enumerate(array.T)]
+    return array
 
 
 def _frame_columns(X: Any) -> Iterator[tuple[Any, Any]]:
@@ -196,7 +221,7 @@ def _key(value: Any) -> Value:
     """Return a value as a vocabulary has it: text or a number."""
     if isinstance(value, str):
         return value
-    return float(value) if isinstance(value, numbers.Real | np.bool_) else str(value)
+    return float(value) + 0.0 if isinstance(value, numbers.Real | np.bool_) else str(value)  # -0.0 is 0.0
 
 
 def is_numeric(dtype: Any) -> bool:

@@ -28,9 +28,9 @@ from simtree._kernels.categories import N_COORDINATES
 from simtree._kernels.missing import fill_joint_pairwise, fill_state_values
 from simtree._kernels.samples import fill_products
 from simtree._utils.matrices import MAX_FLOAT, has_missing
-from simtree.pairs._categories import Categories
+from simtree.pairs._categories import NO_FOLD, Categories
 from simtree.pairs._category_names import category_names
-from simtree.pairs._store import mapped
+from simtree.pairs._store import appended, mapped
 
 
 class _PairArrays(NamedTuple):
@@ -442,7 +442,7 @@ class CoordinateSet:
 
         Parameters
         ----------
-        samples : ndarray of shape (n_samples, n_all_features)
+        samples : ndarray or SampleStore of shape (n_samples, n_all_features)
             Samples, whose last columns are codes of categories.
 
         Returns
@@ -450,14 +450,16 @@ class CoordinateSet:
         bool
             True if any is missing.
         """
-        return has_missing(samples) or bool(self.n_categories and (samples[:, self.n_features :] < 0).any())
+        if has_missing(samples):
+            return True
+        return bool(self.n_categories and samples.size and (samples.min(axis=0)[self.n_features :] < 0).any())
 
     def extend(self, samples: NDArray[Any], *, training: bool = False) -> NDArray[Any]:
         """Return samples with their products with the directions as additional columns; NaN if a feature is missing.
 
         Parameters
         ----------
-        samples : ndarray of shape (n_samples, n_all_features)
+        samples : ndarray or SampleStore of shape (n_samples, n_all_features)
             Samples.
         training : bool, default=False
             Whether these are the samples that categories were fitted on: their folds are then the last column.
@@ -468,13 +470,18 @@ class CoordinateSet:
             The samples themselves if there are no directions; codes of categories, and folds, come last.
         """
         if self.categories is not None:
-            numbers, codes = np.hsplit(samples, [self.n_features])
-            if len(self.directions):
-                numbers = with_products(numbers, np.ascontiguousarray(numbers), self.directions)
-            return np.hstack([numbers, self.categories.columns(codes, training=training)])
+            folds = self.categories.folds if training else np.tile([NO_FOLD, 0], (len(samples), 1))
+            return cast(NDArray[Any], appended(mapped(samples, self._with_products_and_codes), folds))
         if not len(self.directions):
             return samples
         return cast(NDArray[Any], mapped(samples, lambda rows: with_products(rows, rows, self.directions)))
+
+    def _with_products_and_codes(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return features, their products with the directions, and codes; a missing one is NaN, like a missing number."""
+        numbers, codes = np.hsplit(samples, [self.n_features])
+        if len(self.directions):
+            numbers = with_products(numbers, np.ascontiguousarray(numbers), self.directions)
+        return np.hstack([numbers, np.where(codes < 0, np.nan, codes)])
 
     def complete(self, pairs: SamplePairs) -> SamplePairs:
         """Return pairs with their pairwise coordinates computed.

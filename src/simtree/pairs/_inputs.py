@@ -16,7 +16,7 @@ from simtree.pairs._categories import same_identities
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import Index, IndexPairs, PairSource
-from simtree.pairs._store import SampleStore
+from simtree.pairs._store import GivenSamples, SampleStore
 from simtree.pairs._table import TableColumns, is_chosen, is_table
 from simtree.pairs._training_counts import TrainingCounts
 
@@ -26,14 +26,14 @@ DTYPES = [np.float64, np.float32]
 RowPairs = tuple[NDArray[Any], Index, Index]
 
 
-def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked: bool = False) -> NDArray[Any]:
+def check_samples(estimator: Any, X: ArrayLike | GivenSamples, *, reset: bool = False, stacked: bool = False) -> NDArray[Any]:
     """Return samples as a C-contiguous matrix of float32 or float64; not copied if it is one already.
 
     Parameters
     ----------
     estimator : estimator
         Its number and names of features are set or, if not ``reset``, compared.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or GivenSamples of shape (n_samples, n_features)
         Samples.
     reset : bool, default=False
         Whether this is a call of ``fit``.
@@ -45,15 +45,9 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
     ndarray of shape (n_samples, n_features)
         Finite numbers.
     """
-    if isinstance(X, SampleStore):
-        if getattr(estimator, "columns_", None) is not None or is_chosen(getattr(estimator, "categorical_features", None)):
-            raise ValueError(
-                "categorical_features: categories are not supported on a cluster; encode them first, or leave them out."
-            )
-        if reset:
-            estimator.columns_ = None
-        return cast(NDArray[Any], X.check(estimator, reset=reset))
     columns = _table_columns(estimator, X, reset=reset)
+    if isinstance(X, GivenSamples):
+        return cast(NDArray[Any], _check_given(estimator, X, columns, reset=reset))
     if columns is not None:
         if reset:
             validate_data(estimator, X, skip_check_array=True)  # sets the number and the names of features
@@ -66,12 +60,24 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = False, stacked:
     )
 
 
+def _check_given(estimator: Any, X: GivenSamples, columns: TableColumns | None, *, reset: bool) -> SampleStore:
+    """Return samples that are not here as a matrix, checked or read near them."""
+    if columns is None:
+        return X.check(estimator, reset=reset)
+    if reset:
+        validate_data(estimator, X.head, skip_check_array=True)
+    matrix = X.read(columns)
+    if not estimator._takes_missing():
+        matrix.refuse_missing(estimator, columns.names)
+    return matrix
+
+
 def _table_columns(estimator: Any, X: Any, *, reset: bool) -> TableColumns | None:
     """Return how a table is read by an estimator that takes categories, found in ``fit``; None if it is a matrix of numbers."""
     if not reset or not hasattr(estimator, "_table_categories"):
         return getattr(estimator, "columns_", None)
     given = estimator._table_categories()
-    is_read = given is not None and (is_chosen(given) or is_table(X))
+    is_read = given is not None and (is_chosen(given) or is_table(X.head if isinstance(X, GivenSamples) else X))
     estimator.columns_ = TableColumns.of(X, given) if is_read else None
     return cast("TableColumns | None", estimator.columns_)
 
@@ -169,7 +175,11 @@ def check_training(
         estimator.training_counts_ = TrainingCounts.of(len(samples), source)
     columns = getattr(estimator, "columns_", None)
     if reset and columns is not None:
-        estimator.columns_ = columns.without_private(samples, same_identities(source, len(samples)))
+        identities = same_identities(source, len(samples))
+        if isinstance(samples, SampleStore):
+            samples, estimator.columns_ = samples.without_private(columns, identities)
+        else:
+            estimator.columns_ = columns.without_private(samples, identities)
         for column in estimator.columns_.columns:
             if column.kind == CATEGORY and column.n_distinct > 1 and not column.values:
                 warnings.warn(

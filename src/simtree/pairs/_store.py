@@ -1,20 +1,99 @@
-"""Samples that are not one array in memory: what models ask of them, so that one `fit` serves arrays and clusters alike."""
+"""Samples that are not one array in memory: what models ask of them, so that one `fit` serves arrays and clusters alike.
+
+They are given as a user has them, in parts that may be tables (`GivenSamples`), and become a matrix once a model has checked
+their numbers or read their columns (`SampleStore`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simtree.pairs._sources import IndexPairs, PairSource
 
+if TYPE_CHECKING:
+    from simtree.pairs._table import TableColumns
+
 Rows = NDArray[Any]
 
 
-class SampleStore(ABC):
+class GivenSamples(ABC):
+    """Samples in consecutive parts, each an array or a data frame.
+
+    Attributes
+    ----------
+    head : array-like of shape (0, n_columns)
+        Names and types of the columns.
+    """
+
+    ndim = 2
+    head: Any
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of samples and of columns."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def map_parts(self, what: str, function: Callable[..., Any], *by_row: Rows) -> list[Any]:
+        """Return a function of each part, in order.
+
+        Parameters
+        ----------
+        what : str
+            Name of such a call, for people who watch.
+        function : callable
+            Function of the rows of a part and of the rows of each further array that belong to it.
+        *by_row : ndarrays of shape (n_samples, ...)
+            Further arrays.
+
+        Returns
+        -------
+        list
+            The results. If there are several parts, a ValueError or TypeError names the row among all of them.
+        """
+
+    @abstractmethod
+    def check(self, estimator: Any, *, reset: bool) -> SampleStore:
+        """Check that all values are numbers, and set or compare the number and the names of features.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator; it tells whether values may be missing.
+        reset : bool
+            Whether this is a call of ``fit``.
+
+        Returns
+        -------
+        SampleStore
+            The checked samples.
+        """
+
+    @abstractmethod
+    def read(self, columns: TableColumns) -> SampleStore:
+        """Return the samples as a matrix of numbers and codes of categories.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            How the columns are read.
+
+        Returns
+        -------
+        SampleStore
+            The matrix; its values are checked.
+        """
+
+
+class SampleStore(GivenSamples):
     """A matrix of samples whose rows are read by number, and near which trees are grown and pairs are scored.
 
     Models treat it as an array as far as possible: it has a length, a shape and a type, and rows are taken with an index. What
@@ -28,20 +107,10 @@ class SampleStore(ABC):
         Type of the values, float32 or float64.
     """
 
-    ndim = 2
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Numbers of samples and of columns."""
-
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     @property
     def size(self) -> int:
@@ -57,31 +126,68 @@ class SampleStore(ABC):
 
     @abstractmethod
     def min(self, axis: int | None = None) -> Any:
-        """Return the lowest value, or those of the columns."""
+        """Return the lowest value, or those of the columns; NaN if a value is missing."""
 
     @abstractmethod
     def max(self, axis: int | None = None) -> Any:
-        """Return the highest value, or those of the columns."""
+        """Return the highest value, or those of the columns; NaN if a value is missing."""
+
+    @abstractmethod
+    def extremes(self, axis: int | None = None) -> tuple[Any, Any]:
+        """Return the lowest and the highest value, or those of the columns; missing ones do not count."""
 
     @abstractmethod
     def row_hash(self) -> int:
         """Return what `simtree.growing._bagging.hash_rows` returns for the samples."""
 
     @abstractmethod
-    def check(self, estimator: Any, *, reset: bool) -> SampleStore:
-        """Check that all values are finite, and set or compare the number and the names of features.
+    def without_private(self, columns: TableColumns, identities: NDArray[np.int64]) -> tuple[SampleStore, TableColumns]:
+        """Return the samples that were read by some columns without values that only one identity has.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            How the samples were read.
+        identities : ndarray of int of shape (n_samples,)
+            Identity of each sample.
+
+        Returns
+        -------
+        samples : SampleStore
+            The samples as the new columns read them.
+        columns : TableColumns
+            The columns, see `TableColumns.without_private`.
+        """
+
+    @abstractmethod
+    def refuse_missing(self, estimator: Any, names: Sequence[str] | None) -> None:
+        """Raise if a value is missing, with its place and what helps.
 
         Parameters
         ----------
         estimator : estimator
-            The estimator.
-        reset : bool
-            Whether this is a call of ``fit``.
+            What needs complete numbers.
+        names : sequence of str or None
+            Names of the columns.
+        """
+
+    @abstractmethod
+    def select(self, columns: slice) -> SampleStore:
+        """Return some columns of the samples."""
+
+    @abstractmethod
+    def append(self, values: Rows) -> SampleStore:
+        """Return the samples with further columns.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_further)
+            The further columns. They are sent along: small integers as a small type.
 
         Returns
         -------
         SampleStore
-            The checked samples.
+            The samples with these columns, as float64.
         """
 
     @abstractmethod
@@ -179,6 +285,44 @@ def mapped(samples: Any, function: Callable[[Any], Any]) -> Any:
     array([[2., 2.]])
     """
     return samples.map(function) if isinstance(samples, SampleStore) else function(samples)
+
+
+def selected(samples: Any, columns: slice) -> Any:
+    """Return some columns of samples, an array or a store.
+
+    Examples
+    --------
+    >>> selected(np.array([[1.0, 2.0, 3.0]]), slice(0, 2))
+    array([[1., 2.]])
+    """
+    return samples.select(columns) if isinstance(samples, SampleStore) else samples[:, columns]
+
+
+def appended(samples: Any, values: Rows) -> Any:
+    """Return samples, an array or a store, with further columns.
+
+    Examples
+    --------
+    >>> appended(np.array([[1.0], [2.0]]), np.array([[3], [4]], dtype=np.uint8))
+    array([[1., 3.],
+           [2., 4.]])
+    """
+    if isinstance(samples, SampleStore):
+        return samples.append(values)
+    return np.hstack([samples, values.astype(np.float64)])
+
+
+def mapped_parts(samples: Any, what: str, function: Callable[..., Any], *by_row: Rows) -> list[Any]:
+    """Return a function of each part of samples, see `GivenSamples.map_parts`; an array or a table is one part.
+
+    Examples
+    --------
+    >>> mapped_parts(np.ones((2, 3)), "count", lambda rows, used: rows[used].sum(), np.array([True, False]))
+    [np.float64(3.0)]
+    """
+    if isinstance(samples, GivenSamples):
+        return samples.map_parts(what, function, *by_row)
+    return [function(samples, *by_row)]
 
 
 def with_rows(samples: Any, pairs: IndexPairs) -> tuple[Rows, IndexPairs, NDArray[np.int64] | slice]:

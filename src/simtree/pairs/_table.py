@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
-from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, is_numeric, table_cells
+from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
+from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts
+from simtree.pairs._store import GivenSamples, mapped_parts
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +38,8 @@ OTHER = -2.0
 FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
 # Text with more distinct values than this share of the rows identifies rows.
 MAX_DISTINCT_SHARE = 0.9
+# Distinct values of a category that one part of a table tells at once; of more, hashes are told first.
+MAX_TOLD_VALUES = 1 << 12
 # Longer vocabularies in a model file are treated as damage.
 MAX_VALUES, MAX_COLUMNS = 1 << 24, 1 << 20
 
@@ -118,7 +123,7 @@ class TableColumns:
 
         Parameters
         ----------
-        X : data frame (pandas, polars, pyarrow), or array-like of shape (n_samples, n_features)
+        X : data frame (pandas, polars, pyarrow), array-like of shape (n_samples, n_features), or GivenSamples
             The table.
         categorical_features : "from_dtype", or array-like of bool, int or str
             Columns that are categories although they hold numbers, or text that is different in nearly every row.
@@ -128,11 +133,20 @@ class TableColumns:
         TableColumns
             The columns.
         """
-        names, cells = table_cells(X)
-        chosen = chosen_columns(categorical_features, names, len(cells))
-        found = [_column(str(j) if names is None else names[j], own, j in chosen) for j, own in enumerate(cells)]
+        in_parts = isinstance(X, GivenSamples)
+        names, n_columns = column_names(X.head if in_parts else X)
+        chosen = chosen_columns(categorical_features, names, n_columns)
+        look = partial(ColumnFacts.of_table, chosen=chosen, max_values=MAX_TOLD_VALUES if in_parts else None)
+        own_names = [str(j) for j in range(n_columns)] if names is None else names
+        facts = joined_facts(own_names, mapped_parts(X, "look-at-columns", look))
+        found = [_column(name, own, j in chosen) for j, (name, own) in enumerate(zip(own_names, facts, strict=True))]
         if all(column.kind == LEFT_OUT for column in found):
             raise ValueError("X has no column left; give one with values, and name those of text in categorical_features.")
+        untold = [j for j, own in enumerate(facts) if own.values is None and found[j].kind == CATEGORY]
+        if untold:
+            parts = mapped_parts(X, "look-at-values", partial(distinct_values, columns=untold))
+            for place, j in enumerate(untold):
+                found[j] = replace(found[j], values=_sorted({value for part in parts for value in part[place]}))
         return cls(tuple(found), names is not None)
 
     def __str__(self) -> str:
@@ -210,6 +224,21 @@ class TableColumns:
         found[:, self.categories] = np.where(codes == MISSING, np.nan, codes)
         return found
 
+    def for_encoders(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return a matrix as encoders see it: NaN where a category is missing, `OTHER` for values outside of the vocabulary.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_samples, n_columns)
+            What `read` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            A copy, or the matrix itself if there is nothing to replace.
+        """
+        return known_codes(self.with_holes(matrix), self.categories)
+
     def without_private(self, matrix: Floats, identities: NDArray[np.int64]) -> Self:
         """Return the columns without values that only one identity has, whose codes in the matrix are changed accordingly.
 
@@ -225,21 +254,60 @@ class TableColumns:
         TableColumns
             The columns with shorter vocabularies.
         """
-        places = iter(self.categories.tolist())
+        columns = self.with_shared_values(self.holders(matrix, identities))
+        for place, old, new in zip(self.categories.tolist(), self._of(True), columns._of(True), strict=True):
+            codes = matrix[:, place]
+            known = (codes >= 0) & (codes < len(old.values))
+            of_value = {value: float(code) for code, value in enumerate(new.values)}
+            recoded = np.array([of_value[value] if value in of_value else hashed(value) for value in old.values])
+            codes[known] = recoded[codes[known].astype(np.int64)]
+        return columns
+
+    def holders(self, matrix: Floats, identities: NDArray[np.integer[Any]]) -> list[NDArray[np.int64]]:
+        """Return the lowest and the highest identity that has each value of each category.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_samples, n_columns)
+            What `read` returned, or some rows of it.
+        identities : ndarray of int of shape (n_samples,)
+            Identity of each row.
+
+        Returns
+        -------
+        list of ndarrays of int of shape (2, n_values)
+            One per category; the first is larger than the second if there are none.
+        """
+        found = []
+        for place, column in zip(self.categories.tolist(), self._of(True), strict=True):
+            codes = matrix[:, place]
+            known = (codes >= 0) & (codes < len(column.values))
+            of_value = codes[known].astype(np.int64)
+            ends = np.array([[np.iinfo(np.int64).max], [-1]]).repeat(len(column.values), axis=1)
+            np.minimum.at(ends[0], of_value, identities[known])
+            np.maximum.at(ends[1], of_value, identities[known])
+            found.append(ends)
+        return found
+
+    def with_shared_values(self, holders: Sequence[NDArray[np.int64]]) -> Self:
+        """Return the columns without values that only one identity has.
+
+        Parameters
+        ----------
+        holders : sequence of ndarrays of int of shape (2, n_values)
+            What `holders` returned.
+
+        Returns
+        -------
+        TableColumns
+            The columns with shorter vocabularies.
+        """
+        ends = iter(holders)
         found = []
         for column in self.columns:
             if column.kind == CATEGORY:
-                codes = matrix[:, next(places)]
-                known = (codes >= 0) & (codes < len(column.values))
-                of_value = codes[known].astype(np.int64)
-                low = np.full(len(column.values), np.iinfo(np.int64).max)
-                high = np.full(len(column.values), -1)
-                np.minimum.at(low, of_value, identities[known])
-                np.maximum.at(high, of_value, identities[known])
-                shared = low < high
-                new = np.array([0.0 if kept else hashed(value) for value, kept in zip(column.values, shared, strict=True)])
-                new[shared] = np.arange(np.count_nonzero(shared))
-                codes[known] = new[of_value]
+                low, high = next(ends)
+                shared = (low < high).tolist()
                 column = replace(column, values=tuple(value for value, kept in zip(column.values, shared, strict=True) if kept))
             found.append(column)
         return replace(self, columns=tuple(found))
@@ -459,38 +527,37 @@ def hashed(value: Value) -> float:
     return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent
 
 
-def _column(name: str, cells: Cells, chosen: bool) -> Column:
-    """Return what is known of a column of the training table."""
-    missing = float(np.mean(cells.missing)) if len(cells.array) else 0.0
-    if chosen or cells.kind == CATEGORY:
-        own = cells.as_values()
-        n_present = int(np.count_nonzero(own.array >= 0))
+def _column(name: str, facts: ColumnFacts, chosen: bool) -> Column:
+    """Return what is known of a column of the training table; its values later if they are not told yet."""
+    missing = facts.n_missing / facts.n_rows if facts.n_rows else 0.0
+    if chosen or facts.kind == CATEGORY:
+        n_present, n_distinct = facts.n_present, facts.n_distinct
         if not n_present:
             warnings.warn(f"X has no value in column {name!r}; the model does not use it.", UserWarning, stacklevel=2)
             return Column(name, LEFT_OUT, missing)
-        if len(own.values) > MAX_DISTINCT_SHARE * n_present and n_present > 1:
-            if chosen and len(own.values) == n_present:
+        if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
+            if chosen and n_distinct == n_present:
                 raise ValueError(
                     f"categorical_features names the column {name!r}, whose values are all different; leave it out, for no two "
                     "rows can be equal in it."
                 )
             if not chosen:
                 warnings.warn(
-                    f"X has the column {name!r} of text with a different value in nearly every row ({len(own.values):,} values "
+                    f"X has the column {name!r} of text with a different value in nearly every row ({n_distinct:,} values "
                     f"in {n_present:,} rows); it is left out, unless categorical_features names it.",
                     UserWarning,
                     stacklevel=2,
                 )
-                return Column(name, LEFT_OUT, missing, len(own.values))
-        # Sorted, as encoders of scikit-learn have them, and so that the order of the rows cannot be told from a file.
-        values = tuple(sorted(own.values, key=lambda value: (isinstance(value, str), value)))
-        return Column(name, CATEGORY, missing, len(values), values)
-    _check_finite(name, cells)
-    has_time = False
-    if cells.kind == DATE:
-        stamps = cells.array[~cells.missing].astype(np.int64)
-        has_time = bool((stamps % DAY != 0).any())
-    return Column(name, cells.kind, missing, has_time=has_time)
+                return Column(name, LEFT_OUT, missing, n_distinct)
+        return Column(name, CATEGORY, missing, n_distinct, _sorted(facts.values or ()))
+    if facts.infinite_row is not None:
+        raise _infinity(name, facts.infinite_row)
+    return Column(name, facts.kind, missing, has_time=facts.has_time)
+
+
+def _sorted(values: Iterable[Value]) -> tuple[Value, ...]:
+    """Return values sorted, as encoders of scikit-learn have them, and so that a file does not tell the order of the rows."""
+    return tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
 
 
 def _read(column: Column, cells: Cells) -> list[Floats]:
@@ -520,7 +587,10 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
 
 def _check_finite(name: str, cells: Cells) -> None:
     if cells.kind == NUMBER and np.isinf(cells.array).any():
-        row = int(np.flatnonzero(np.isinf(cells.array))[0])
-        raise ValueError(
-            f"X contains infinity in column {name!r}, first in row {row}; replace it by a finite number, or leave the row out."
-        )
+        raise _infinity(name, int(np.flatnonzero(np.isinf(cells.array))[0]))
+
+
+def _infinity(name: str, row: int) -> ValueError:
+    return ValueError(
+        f"X contains infinity in column {name!r}, first in row {row}; replace it by a finite number, or leave the row out."
+    )

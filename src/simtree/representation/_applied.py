@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,11 +38,12 @@ MAX_FITTED_ROWS = 1 << 18
 
 
 def fit_representation(
-    representation: Any, samples: NDArray[Any], source: PairSource, *, allow_missing: bool = False
+    representation: Any, samples: NDArray[Any], source: PairSource, *, allow_missing: bool = False, n_kept: int = 0
 ) -> tuple[Any, NDArray[Any]]:
     """Return a fitted clone of the transformer and the training samples from its ``fit_transform``; None is the identity.
 
-    ``allow_missing``: whether what is missing may stay so.
+    ``allow_missing``: whether what is missing may stay so. ``n_kept``: how many of the last columns are not given to the
+    transformer, and follow what it returns.
     """
     if representation is None:
         return None, samples
@@ -54,9 +55,11 @@ def fit_representation(
     rows = fitted_rows(len(samples))
     seen = np.asarray(samples) if rows is None else samples[rows]
     labels = source.labels if source.labels is None or rows is None else source.labels[rows]
-    with explained_overflow(seen, "representation=", representation):
-        made = fitted.fit_transform(seen) if labels is None else fitted.fit_transform(seen, labels)
-    return fitted, _with_others(fitted, samples, rows, _checked(made, seen, allow_missing), allow_missing)
+    given, kept = _split(seen, n_kept)
+    with explained_overflow(given, "representation=", representation):
+        made = fitted.fit_transform(given) if labels is None else fitted.fit_transform(given, labels)
+    joined = _joined(_checked(made, given, allow_missing), kept)
+    return fitted, _with_others(samples, rows, joined, partial(represent, fitted, allow_missing=allow_missing, n_kept=n_kept))
 
 
 def fitted_rows(n_samples: int) -> NDArray[np.int64] | None:
@@ -72,10 +75,12 @@ def fitted_rows(n_samples: int) -> NDArray[np.int64] | None:
     return np.sort(np.random.default_rng(0).choice(n_samples, MAX_FITTED_ROWS, replace=False, shuffle=False))
 
 
-def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made: NDArray[Any], allow_missing: bool) -> Any:
+def _with_others(
+    samples: Any, rows: NDArray[np.int64] | None, made: NDArray[Any], transform: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Any:
     """Return all training samples transformed: cross-fitted values of the rows that were fitted on, the others as new ones."""
     if isinstance(samples, SampleStore):
-        return samples.map(partial(represent, fitted)).replace(np.arange(len(samples)) if rows is None else rows, made)
+        return samples.map(transform).replace(np.arange(len(samples)) if rows is None else rows, made)
     if rows is None:
         return made
     found = np.empty((len(samples), made.shape[1]), dtype=made.dtype)
@@ -83,11 +88,20 @@ def _with_others(fitted: Any, samples: Any, rows: NDArray[np.int64] | None, made
     others = np.delete(np.arange(len(samples)), rows)
     for start in range(0, len(others), MAX_FITTED_ROWS):  # some transformers take much memory per row
         part = others[start : start + MAX_FITTED_ROWS]
-        found[part] = represent(fitted, samples[part], allow_missing=allow_missing)
+        found[part] = transform(samples[part])
     return found
 
 
-def depends_on_labels(representation: Any, samples: NDArray[Any], represented: NDArray[Any]) -> bool:
+def _split(samples: NDArray[Any], n_kept: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return what is given to a transformer, and the last columns, which are kept as they are."""
+    return (np.ascontiguousarray(samples[:, :-n_kept]), samples[:, -n_kept:]) if n_kept else (samples, None)
+
+
+def _joined(made: NDArray[Any], kept: NDArray[Any] | None) -> NDArray[Any]:
+    return made if kept is None else np.hstack([made, kept])
+
+
+def depends_on_labels(representation: Any, samples: NDArray[Any], represented: NDArray[Any], *, n_kept: int = 0) -> bool:
     """Return whether the transformer, fitted without labels, fails or transforms the training samples differently.
 
     Tags do not tell: some transformers that select features by labels, or contain one that does, declare no need of them.
@@ -95,7 +109,7 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
     if representation is None:
         return False
     rows = fitted_rows(len(samples))
-    seen, known = (np.asarray(both) if rows is None else both[rows] for both in (samples, represented))
+    seen, known = (_split(np.asarray(both) if rows is None else both[rows], n_kept)[0] for both in (samples, represented))
     try:
         without = _checked(clone(representation).fit_transform(seen), seen, allow_missing=True)
     except (AttributeError, TypeError, ValueError):
@@ -103,10 +117,11 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
     return not np.array_equal(without, known, equal_nan=True)
 
 
-def represent(fitted: Any, samples: NDArray[Any], *, allow_missing: bool = False) -> NDArray[Any]:
-    """Return samples as transformed by a fitted transformer; ``allow_missing``: what is missing may stay so."""
-    with explained_overflow(samples, "representation=", fitted):
-        return _checked(fitted.transform(samples), samples, allow_missing)
+def represent(fitted: Any, samples: NDArray[Any], *, allow_missing: bool = False, n_kept: int = 0) -> NDArray[Any]:
+    """Return samples as transformed by a fitted transformer; see `fit_representation`."""
+    given, kept = _split(samples, n_kept)
+    with explained_overflow(given, "representation=", fitted):
+        return _joined(_checked(fitted.transform(given), given, allow_missing), kept)
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
