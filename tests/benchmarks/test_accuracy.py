@@ -487,6 +487,7 @@ def new_models():
 
 NEW_MODELS = new_models()
 
+
 @pytest.mark.parametrize("choose", [False, True], ids=["report", "choose"])
 @pytest.mark.parametrize("name", catalogue.BENCHMARKS)
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path, monkeypatch, name, choose):
