@@ -491,9 +491,9 @@ NEW_MODELS = new_models()
 @pytest.mark.parametrize("choose", [False, True], ids=["report", "choose"])
 @pytest.mark.parametrize("name", catalogue.BENCHMARKS)
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path, monkeypatch, name, choose):
-    # At this size all problems of a benchmark have the same made-up samples: two stand for the others, two official folds for ten,
-    # and one split for two where there are many models. What is chosen from does not matter for how it is chosen: two models
-    # stand for the others.
+    # At this size all problems of a benchmark have the same made-up samples: two stand for the others, two official folds for
+    # ten, and one split for two where there are many models. What is chosen from does not matter for how it is chosen: two
+    # models stand for the others.
     benchmark = catalogue.BENCHMARKS[name]
     models = tuple(model for model in NEW_MODELS[name] if model.installed)[:2] if choose else NEW_MODELS[name]
     benchmark = replace(benchmark, problems=benchmark.problems[:2], models=models)
