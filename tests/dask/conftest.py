@@ -16,7 +16,7 @@ def client():
     import dask
 
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-    # Workers are forked from a process that has imported everything, because one that is killed is replaced by another. Those of
+    # Workers are forked from a process that has imported everything, because a killed one is replaced by another. Those of
     # the command line and of the benchmark start from nothing, as they do by default.
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(["distributed", "dask.array", "simtree.dask", "simtree.evaluation"])
