@@ -27,16 +27,16 @@ import numpy as np
 import pandas as pd
 
 rng = np.random.default_rng(0)
-person = np.repeat(np.arange(240), 8)  # 240 people, 8 samples each, in two sittings
-sitting = 2 * person + np.tile(np.repeat([0, 1], 4), 240)
+person = np.repeat(np.arange(240), 4)  # 240 people, 4 samples each, in two sittings
+sitting = 2 * person + np.tile(np.repeat([0, 1], 2), 240)
 centre = rng.normal(size=(240, 5))
-X = centre[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(1920, 5))
+X = centre[person] + 0.3 * rng.normal(size=(480, 5))[sitting] + 0.4 * rng.normal(size=(960, 5))
 table = pd.DataFrame(X, columns=["hold", "flight", "press", "tilt", "speed"])
 table.insert(0, "person", [f"p{k:03d}" for k in person])
 table.insert(1, "sitting", sitting)
-table.insert(2, "device", rng.choice(["phone", "pad"], 1920))
+table.insert(2, "device", rng.choice(["phone", "pad"], 960))
 table.to_csv("people.csv", index=False)
-pd.DataFrame({"first": [0, 0, 0], "second": [1, 7, 8]}).to_csv("pairs.csv", index=False)
+pd.DataFrame({"first": [4, 4, 4], "second": [5, 7, 8]}).to_csv("pairs.csv", index=False)
 queries = pd.DataFrame(centre[[3, 5, 7, 9]] + 0.3 * rng.normal(size=(4, 5)), columns=table.columns[3:])
 queries.insert(0, "name", ["new p003", "new p005", "new p007", "new p009"])
 queries.to_csv("queries.csv", index=False)
@@ -173,7 +173,7 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         "[The service](service.md) has its routes, its page and how to ask.",
         ["!simtree serve people.gallery --host 0.0.0.0"],
     ),
-    "explain": ("", ["simtree explain people.simtree people.test.csv 0 8"]),
+    "explain": ("", ["simtree explain people.simtree people.test.csv 4 8"]),
     "show": ("", ["simtree show people.simtree", "simtree show tree.simtree --rules 2"]),
     "reproduce": (
         "`simtree reproduce table1`, `mnist`, `figures` and `lemma` run an experiment of the paper "

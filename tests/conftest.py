@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import gzip
 import itertools
@@ -11,6 +12,8 @@ import struct
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
 
 from simtree._kernels import compilation
 from simtree.experiments import _mnist as mnist
@@ -36,6 +39,16 @@ def silent_compilation():
     """What tests find on stderr must not depend on a cold cache; announcements have tests of their own, in fresh processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation._ANNOUNCER, "_print", lambda text, end: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_are_built_once():
+    """Typer would build all commands anew for each call, which takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        build = functools.cache(typer.main.get_command)
+        patch.setattr(typer.main, "get_command", build)
+        patch.setattr(typer.testing, "_get_command", build)
         yield
 
 

@@ -12,6 +12,7 @@ import programs
 pytest.importorskip("lightgbm")
 
 
+@pytest.mark.slow
 def test_table_and_report(tmp_path):
     out = tmp_path / "categories.json"
     table = programs.call(bench_categories.main, "--quick", "--out", str(out), folder=tmp_path).stdout

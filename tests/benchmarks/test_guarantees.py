@@ -10,6 +10,7 @@ from populations import FURTHER, POPULATIONS
 from simtree.evaluation._guarantee import ASSUMPTIONS
 
 
+@pytest.mark.slow
 def test_the_true_rate_is_that_of_many_pairs_of_people():
     population = POPULATIONS["exponential 0.5"]
     people, effects, _ = population.draw_samples(400_000, np.random.default_rng(1), 1)

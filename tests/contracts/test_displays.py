@@ -55,7 +55,7 @@ def test_a_display_draws_on_given_axes(tree, display, arguments):
     assert drawn.figure_ is figure
     assert not axes[0].has_data()
     assert plt.get_fignums() == [figure.number]
-    figure.canvas.draw()
+    figure.draw_without_rendering()
 
 
 @every_display
@@ -76,7 +76,7 @@ def test_a_display_draws_twice(tree, display, arguments):
     n_artists = len(first.get_children())
     assert drawn.plot(first).ax_ is first
     assert len(first.get_children()) - n_artists <= 4  # a curve, its band and two marks; no second frame
-    drawn.figure_.canvas.draw()
+    drawn.figure_.draw_without_rendering()
 
 
 @every_display

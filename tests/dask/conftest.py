@@ -11,10 +11,17 @@ import pytest
 @pytest.fixture(scope="session")
 def client():
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
+
+    import dask
 
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        yield client
+    # Workers are forked from a process that has imported everything, because a killed one is replaced by another. Those of
+    # the command line and of the benchmark start from nothing, as they do by default.
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "dask.array", "simtree.dask", "simtree.evaluation"])
+        with LocalCluster(**options) as cluster, Client(cluster) as client:
+            yield client
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,8 @@ def test_a_worker_is_killed_in_the_middle_of_fit(room, people, client, tmp_path)
     np.testing.assert_array_equal(found.pair_score(rows, X), expected.pair_score(rows, X))
 
 
-def test_a_worker_is_killed_in_the_middle_of_evaluate(room, people, client, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("too_large")
+def test_a_worker_is_killed_in_the_middle_of_evaluate(people, client, tmp_path, monkeypatch):
     monkeypatch.setattr(_scoring, "FEW", 1_000)
     monkeypatch.setattr(_scoring, "BLOCK", 20_000)
     X, y = people

@@ -33,15 +33,14 @@ def model(people):
 
 def brute_force(model, X, y, enrol, fuse, never_pair=None):
     """Score, same and identities of each comparison, with loops."""
-    found = []
+    found, every = [], model.pairwise_score(X)
     for probe in np.flatnonzero(~enrol):
         for identity in np.unique(y[enrol]):
             rows = np.flatnonzero(enrol & (y == identity))
             if never_pair is not None:
                 rows = rows[never_pair[rows] != never_pair[probe]]
             if len(rows):
-                scores = model.pair_score(np.column_stack([np.full(len(rows), probe), rows]), X)
-                found.append((fuse(scores), y[probe] == identity, y[probe], identity))
+                found.append((fuse(every[probe, rows]), y[probe] == identity, y[probe], identity))
     return [np.array(column) for column in zip(*found, strict=True)]
 
 

@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -49,7 +50,8 @@ def test_all_files_are_written_and_shown(out, result):
         assert f"]({name})" in text
 
 
-def test_the_same_order_gives_the_same_result_whatever_the_number_of_runs(result, tmp_path):
+def test_the_same_order_gives_the_same_result_whatever_the_number_of_runs(result, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "write_figure", lambda file, figure: plt.close(figure))
     figures.run(Order(tmp_path, 1, 0, 1, "another command"), sizes=SIZES)
     again = json.loads((tmp_path / "figures.json").read_text())
     assert again["square"]["runs"] == result["square"]["runs"][:1]

@@ -8,6 +8,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -94,6 +95,7 @@ def test_a_run_depends_on_the_seed_and_its_number_alone(result):
 
 
 def test_finished_runs_are_not_done_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(lemma, "write_figure", lambda file, figure: plt.close(figure))
     lemma.run(Order(tmp_path, 1, 0, 1, "first"), sizes=SIZES)
     done = []
     learn = lemma.learning_run

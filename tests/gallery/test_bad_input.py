@@ -41,6 +41,19 @@ def gallery(place):
         yield opened
 
 
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def untouched(request, tmp_path_factory):
+    """A gallery in each kind of store for all tests that check that it is as it was."""
+    if request.param == "sqlite":
+        path = tmp_path_factory.mktemp("untouched") / "people.gallery"
+    else:
+        path = request.getfixturevalue("postgres_server").address("untouched")
+    with Gallery.create(path, fitted("gaussian")) as made:
+        made.enroll(Y, X, metadata={"site": ["A"] * 20})
+    with Gallery.open(path, timeout=0.05) as opened:
+        yield opened
+
+
 @pytest.fixture
 def file(tmp_path):
     """A gallery in a file, for what only files can suffer."""
@@ -117,10 +130,10 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_gets_one_sentence(name, gallery):
+def test_a_mistake_gets_one_sentence(name, untouched):
     call, kind, said = MISTAKES[name]
-    with unchanged(gallery), pytest.raises(kind, match=said) as caught, warnings.catch_warnings():
-        call(gallery)
+    with unchanged(untouched), pytest.raises(kind, match=said) as caught, warnings.catch_warnings():
+        call(untouched)
     if "sklearn" not in name:
         assert "\n" not in str(caught.value).strip() or "unfitted" in name
 

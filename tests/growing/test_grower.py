@@ -137,6 +137,7 @@ def test_features_are_drawn_for_each_cell(blobs):
     assert len(set.union(*used)) == 4
 
 
+@pytest.mark.slow
 def test_a_planted_distribution_is_recovered():
     """D_1 decreases towards zero as the number of pairs grows."""
     distances = []

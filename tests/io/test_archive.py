@@ -43,6 +43,7 @@ def test_a_document_comes_back():
     np.testing.assert_array_equal(fields.array("array", "float64", (2, None)), CONTENT["array"], strict=True)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=5).filter(lambda name: name[0] != "$"), DOCUMENTS, max_size=5))
 def test_any_words_and_numbers_come_back(document):
     fields = read_document(document_bytes(document))

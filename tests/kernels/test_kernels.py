@@ -240,6 +240,7 @@ def work_space(n):
     return Best(np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.zeros(n, np.int64))
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(1, 4), st.integers(2, 40))
 @modest
 def test_three_searches_find_the_oracle_cut(seed, criterion, min_leaf, n_pairs):
@@ -553,6 +554,7 @@ def joined_trees(made, values):
     return nearest.Trees(nodes, root, values.ravel(), np.array([coordinates.MANHATTAN]), 3)
 
 
+@pytest.mark.slow
 @given(seeds)
 @modest
 def test_answers_are_those_of_single_steps(seed):

@@ -218,6 +218,7 @@ def boosted(codes, packed, units, min_leaf, max_leaves, directions):
     return padded_codes, rows, cells
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(1, 6), st.booleans())
 @modest
 def test_boosted_trees_make_the_best_split_of_all_and_score_as_they_were_grown(seed, min_leaf, monotone):

@@ -303,6 +303,7 @@ def test_ties_do_not_decide_the_number_of_rounds(rng, n):
     assert tied == pytest.approx(exact, rel=0.15)
 
 
+@pytest.mark.slow
 def test_standard_errors_of_the_tpr_are_those_of_repeated_draws(rng):
     found, stated = [], []
     for _ in range(200):
@@ -314,6 +315,7 @@ def test_standard_errors_of_the_tpr_are_those_of_repeated_draws(rng):
     np.testing.assert_allclose(np.mean(stated, axis=0), np.std(found, axis=0), rtol=0.2)
 
 
+@pytest.mark.slow
 def test_standard_errors_know_that_pairs_share_samples(rng):
     """Some samples are like many others: errors as of independent pairs would be too small."""
     first, second = np.triu_indices(60, 1)

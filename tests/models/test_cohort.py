@@ -184,6 +184,7 @@ def test_explanations_add_up_to_the_score(blobs):
     assert not hasattr(normalised(DistanceSimilarity()), "explain_pair")
 
 
+@pytest.mark.slow
 def test_people_who_score_high_with_everybody_are_made_comparable():
     """Identities of different spread: one threshold fits them all after normalisation, but not before."""
     rng = np.random.default_rng(0)

@@ -306,7 +306,7 @@ def test_out_of_bag_curve_of_classes_on_noise_and_with_signal():
             rng = np.random.default_rng(seed)
             y = np.repeat(np.arange(30), 6)
             X, other = (spread * rng.normal(size=(30, 6))[y] + rng.normal(size=(180, 6)) for _ in range(2))
-            forest = small(n_estimators=60, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
+            forest = small(n_estimators=40, n_pairs=1000, bag="classes", oob_score=True).fit(X, y)
             drawn = PairSampler(y).all_pairs()
             scores = forest.pair_score(np.column_stack([drawn.first, drawn.second]), other)
             rocs = forest.oob_roc_, roc_curve(scores, drawn.same)

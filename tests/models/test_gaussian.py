@@ -51,6 +51,7 @@ def test_ratio_is_that_of_the_covariances():
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_recovers_the_distribution_of_the_samples():
     X, y = people(2000, 4, 1)
     model = GaussianSimilarity(shrinkage=0.0).fit(X, y)

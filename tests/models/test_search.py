@@ -199,9 +199,9 @@ def test_hard_rows_cost_little_more_than_brute_force(people, forest, n_threads, 
     X, _, gallery = people
     monkeypatch.setattr(retrieval, "COST_OF_WALKED_TEST", 7.0)
     monkeypatch.setattr(retrieval, "COST_OF_CODE_TEST", 100.0)  # as if it took thousands of tests to drop a row
-    search, best = planned(forest, X[::4], gallery, 10, n_threads)
+    search, best = planned(forest, X[::16], gallery, 10, n_threads)
     assert search.n_bounded == N_ROWS
-    assert_same((best.scores, best.rows), forest.pairwise_score(X[::4], gallery), 10)
+    assert_same((best.scores, best.rows), forest.pairwise_score(X[::16], gallery), 10)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

@@ -157,6 +157,7 @@ def test_a_tree_without_splits_is_one_box():
     assert [text.get_text().split("\n")[-1] for text in drawn.text_.values()] == ["score 4"]
 
 
+@pytest.mark.slow
 def test_odd_feature_names_are_drawn_as_they_are(tree):
     drawn = TreeDisplay.from_estimator(tree, feature_names=["$\\bad{", "a\nb", "", "%s {0}"])
     drawn.figure_.canvas.draw()

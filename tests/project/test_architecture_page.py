@@ -56,6 +56,7 @@ def test_arrows_that_follow_from_others_are_left_out():
     assert make_architecture.essential_edges(imports) == [("b", "a"), ("c", "b"), ("d", "c")]
 
 
+@pytest.mark.slow
 def test_every_import_is_in_the_picture_or_follows_from_arrows():
     imports = make_architecture.read_imports()
     drawn = {package: set() for package in imports}

@@ -7,10 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from simtree import SimilarityForest
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def smaller(fit):
+    """Fit a forest of a few small trees: `make docs` runs the examples as they are."""
+
+    def fit_smaller(self, *arguments, **options):
+        n_pairs = min(self.n_pairs or 5_000, 5_000)
+        return fit(self.set_params(n_estimators=min(self.n_estimators, 20), n_pairs=n_pairs), *arguments, **options)
+
+    return fit_smaller
 
 
 @pytest.mark.slow
@@ -31,6 +43,7 @@ def test_example_runs_and_draws(path, capsys):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plt, "show", show)
+        patch.setattr(SimilarityForest, "fit", smaller(SimilarityForest.fit))
         runpy.run_path(str(path))
     assert drawn
     assert all(drawn)

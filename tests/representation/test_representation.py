@@ -52,6 +52,7 @@ def test_common_values_get_their_mid_rank_among_many(rng):
     assert np.abs(found - mid_ranks(values)).max() < 1 / 50 + 150 / len(values)
 
 
+@pytest.mark.slow
 @given(
     st.lists(finite, min_size=1, max_size=40), st.lists(finite, min_size=1, max_size=40), st.sampled_from(["uniform", "normal"])
 )

@@ -68,6 +68,7 @@ def test_states_of_missing_values_do_not_move_edges(rng, max_bins):
     assert edges_of(np.array([np.inf, -np.inf]), max_bins).size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_bins", [255, None, 4])
 def test_codes_and_thresholds_are_equivalent(rng, max_bins):
     X = rng.normal(size=(40, 6))
