@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import SelectKBest
+from sklearn.preprocessing import FunctionTransformer
 
 from simtree import (
     AutoSimilarity,
@@ -24,6 +25,7 @@ from simtree import (
     WithinClassWhitening,
 )
 from simtree import load as load_model
+from simtree._utils.threads import submitted
 from simtree.models import _comparison as comparison
 from simtree.models import _presets as presets
 from simtree.models import _selection as selection
@@ -146,6 +148,33 @@ def test_same_seed_same_choice_and_scores_for_any_number_of_jobs(digits):
     assert first.performance_ == again.performance_
     np.testing.assert_array_equal(first.results_["criterion"], again.results_["criterion"])
     np.testing.assert_array_equal(first.pairwise_score(X[:20]), again.pairwise_score(X[:20]))
+
+
+def test_candidates_are_compared_in_threads_unless_seconds_are_counted(digits, monkeypatch):
+    """A candidate that cannot be fitted in a thread is skipped with the reason, as elsewhere."""
+    X, y = digits[0][:200], digits[1][:200]
+    calls = []
+    monkeypatch.setattr(comparison, "submitted", lambda work, n: calls.append((len(work), n)) or submitted(work, n))
+    scaled = candidate(DistanceSimilarity(representation=FunctionTransformer(lambda X: np.full(X.shape, np.inf))))
+    monkeypatch.setattr(presets, "CANDIDATES", {**FEW, "infinite": scaled})
+    chosen = AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, random_state=0).fit(X, y)
+    assert calls[0] == (len(FEW) + 1, 2)
+    assert "infinite" in chosen.skipped_
+    assert (chosen.results_["seconds"] > 0.0).all()
+    calls.clear()
+    AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, time_budget=1e6, random_state=0).fit(X, y)
+    AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=1, random_state=0).fit(X, y)
+    assert calls == []
+
+
+def test_an_interrupted_comparison_does_not_start_what_is_left(digits, monkeypatch):
+    X, y = digits[0][:200], digits[1][:200]
+    futures = []
+    monkeypatch.setattr(comparison, "submitted", lambda work, n: futures.extend(submitted(work, 1)) or futures)
+    monkeypatch.setattr(comparison.Comparison, "_add", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, random_state=0).fit(X, y)
+    assert any(future.cancelled() for future in futures)
 
 
 def test_without_a_budget_the_clock_decides_nothing(digits, monkeypatch):
