@@ -19,6 +19,7 @@ from simtree import (
     DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
+    PosteriorSimilarity,
     SimilarityForest,
     SimilarityTree,
     StackedSimilarity,
@@ -246,6 +247,33 @@ def test_the_expected_time_is_that_of_the_search(round_people, monkeypatch):
     clock[0] = 0.0
     model.fit(*round_people)
     assert 1 / 1.5 < clock[0] / expected < 1.5
+
+
+def test_a_candidate_without_trees_scores_each_pair_once(round_people, monkeypatch):
+    clock = [0.0]
+
+    class Slow(DistanceSimilarity):
+        def pair_score(self, pairs, X=None):
+            clock[0] += len(pairs) / 1000
+            return super().pair_score(pairs, X)
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    source = PairSampler(round_people[1])
+    cost = timing.measure_cost(lambda size: Slow(), round_people[0], source, None)
+    n_scored = timing.n_drawn(timing.VALIDATION_PAIRS, source, timing.SAME_SHARE)
+    assert cost.of_fold(source) == pytest.approx(n_scored / 1000, rel=0.01)
+
+
+def test_trees_of_a_representation_are_not_grown_on_pairs(digits):
+    posteriors = PosteriorSimilarity(ForestPosterior(n_estimators=20, random_state=0))
+    assert timing.measure_cost(lambda size: posteriors, *digits_source(digits), None).per_pair == 0.0
+    forest = SimilarityForest(n_estimators=1, n_pairs=100, max_depth=1, representation=ForestPosterior(n_estimators=20))
+    assert timing.measure_cost(lambda size: forest, *digits_source(digits), None).per_pair > 0.0
+
+
+def digits_source(digits):
+    """The first digits, and their pairs."""
+    return np.asarray(digits[0])[:200], PairSampler(digits[1][:200])
 
 
 def test_folds_are_repeated_while_the_ranking_is_uncertain(round_people, monkeypatch):
