@@ -106,6 +106,18 @@ def test_codes_of_pairwise_coordinates_are_those_of_their_exact_values(rng, n_fe
         np.testing.assert_array_equal(codes[2:, :34], expected)
 
 
+@pytest.mark.parametrize("n_pairs", [8, 80])
+def test_shared_products_and_norms_change_no_bit(rng, n_pairs):
+    """There are norms of all rows if there are more pairs than rows, and of the rows of each pair otherwise."""
+    A, B = rng.normal(size=(9, 5)), rng.normal(size=(7, 5))
+    first, second = rng.integers(0, 9, n_pairs).astype(np.int32), rng.integers(0, 7, n_pairs).astype(np.int32)
+    kinds = np.array([3, 1, 0, 2])
+    pairwise = np.empty((n_pairs, 4))
+    coordinates.fill_pairwise(A, B, first, second, 5, kinds, pairwise)
+    alone = [[coordinates.pairwise_value(kind, A[i], B[j], 5) for kind in kinds] for i, j in zip(first, second, strict=True)]
+    np.testing.assert_array_equal(pairwise, alone)
+
+
 def test_what_overflows_stays_a_number():
     points = np.array([[1e200, 1e200], [-1e200, 1e200], [1e200, 1e200]])
     first, second = np.array([0, 0], np.int32), np.array([1, 2], np.int32)
@@ -243,7 +255,7 @@ def work_space(n):
 @pytest.mark.slow
 @given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(1, 4), st.integers(2, 40))
 @modest
-def test_three_searches_find_the_oracle_cut(seed, criterion, min_leaf, n_pairs):
+def test_four_searches_find_the_oracle_cut(seed, criterion, min_leaf, n_pairs):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, rng.integers(2, 12), (n_pairs + 3, 5)).astype(np.uint8)
     same = both_kinds(rng, n_pairs + 3)
@@ -258,21 +270,26 @@ def test_three_searches_find_the_oracle_cut(seed, criterion, min_leaf, n_pairs):
     counts = [[(codes[rows, c] == b)[same[rows] == kind].sum() for c in columns] for kind in (1, 0) for b in range(256)]
     np.testing.assert_array_equal(histogram, (np.array(counts[:256]) << 32) + np.array(counts[256:]))
 
-    found = []
+    found, few = [], search.new_few(3, 256)
     for run in (
         lambda best: search.search_histogram(histogram, rule, *totals, 3, best),
         lambda best: search.search_compare(codes, same, rows, columns, rule, *totals, best),
         lambda best: search.search_sorted(codes, same, rows, columns, rule, *totals, best),
+        lambda best: search.search_few(codes, same, rows, columns, rule, *totals, few, best),
     ):
         best = work_space(3)
         k = run(best)
         found.append((best.score[k], k if best.score[k] > 0 else -1, best.code[k] if best.score[k] > 0 else -1))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
 
     F = codes[np.ix_(rows, columns)].astype(float)
     weight = np.where(same[rows], rule.weight_same, rule.weight_different)
     decrease, c, t = oracle.best_cut(F, same[rows], weight, criterion, min_leaf)
     score, k, code = found[0]
+    if score > 0:
+        following = min(own for own in codes[rows, columns[k]] if own > code)
+        assert few.following[k] == following
+        assert (code + following - 1) // 2 == cart.middle_of_gap(codes, columns[k], code, rows)
     if c is None:
         assert score <= 1e-9 * weight.sum()
     else:

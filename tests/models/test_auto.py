@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import SelectKBest
+from sklearn.preprocessing import FunctionTransformer
 
 from simtree import (
     AutoSimilarity,
@@ -18,12 +19,14 @@ from simtree import (
     DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
+    PosteriorSimilarity,
     SimilarityForest,
     SimilarityTree,
     StackedSimilarity,
     WithinClassWhitening,
 )
 from simtree import load as load_model
+from simtree._utils.threads import submitted
 from simtree.models import _comparison as comparison
 from simtree.models import _presets as presets
 from simtree.models import _selection as selection
@@ -148,6 +151,33 @@ def test_same_seed_same_choice_and_scores_for_any_number_of_jobs(digits):
     np.testing.assert_array_equal(first.pairwise_score(X[:20]), again.pairwise_score(X[:20]))
 
 
+def test_candidates_are_compared_in_threads_unless_seconds_are_counted(digits, monkeypatch):
+    """A candidate that cannot be fitted in a thread is skipped with the reason, as elsewhere."""
+    X, y = digits[0][:200], digits[1][:200]
+    calls = []
+    monkeypatch.setattr(comparison, "submitted", lambda work, n: calls.append((len(work), n)) or submitted(work, n))
+    scaled = candidate(DistanceSimilarity(representation=FunctionTransformer(lambda X: np.full(X.shape, np.inf))))
+    monkeypatch.setattr(presets, "CANDIDATES", {**FEW, "infinite": scaled})
+    chosen = AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, random_state=0).fit(X, y)
+    assert calls[0] == (len(FEW) + 1, 2)
+    assert "infinite" in chosen.skipped_
+    assert (chosen.results_["seconds"] > 0.0).all()
+    calls.clear()
+    AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, time_budget=1e6, random_state=0).fit(X, y)
+    AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=1, random_state=0).fit(X, y)
+    assert calls == []
+
+
+def test_an_interrupted_comparison_does_not_start_what_is_left(digits, monkeypatch):
+    X, y = digits[0][:200], digits[1][:200]
+    futures = []
+    monkeypatch.setattr(comparison, "submitted", lambda work, n: futures.extend(submitted(work, 1)) or futures)
+    monkeypatch.setattr(comparison.Comparison, "_add", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        AutoSimilarity(target_fpr=0.01, open_set=False, n_jobs=2, random_state=0).fit(X, y)
+    assert any(future.cancelled() for future in futures)
+
+
 def test_without_a_budget_the_clock_decides_nothing(digits, monkeypatch):
     """A clock that runs wild changes the recorded seconds only."""
     X, y = digits[0][:200], digits[1][:200]
@@ -217,6 +247,33 @@ def test_the_expected_time_is_that_of_the_search(round_people, monkeypatch):
     clock[0] = 0.0
     model.fit(*round_people)
     assert 1 / 1.5 < clock[0] / expected < 1.5
+
+
+def test_a_candidate_without_trees_scores_each_pair_once(round_people, monkeypatch):
+    clock = [0.0]
+
+    class Slow(DistanceSimilarity):
+        def pair_score(self, pairs, X=None):
+            clock[0] += len(pairs) / 1000
+            return super().pair_score(pairs, X)
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    source = PairSampler(round_people[1])
+    cost = timing.measure_cost(lambda size: Slow(), round_people[0], source, None)
+    n_scored = timing.n_drawn(timing.VALIDATION_PAIRS, source, timing.SAME_SHARE)
+    assert cost.of_fold(source) == pytest.approx(n_scored / 1000, rel=0.01)
+
+
+def test_trees_of_a_representation_are_not_grown_on_pairs(digits):
+    posteriors = PosteriorSimilarity(ForestPosterior(n_estimators=20, random_state=0))
+    assert timing.measure_cost(lambda size: posteriors, *digits_source(digits), None).per_pair == 0.0
+    forest = SimilarityForest(n_estimators=1, n_pairs=100, max_depth=1, representation=ForestPosterior(n_estimators=20))
+    assert timing.measure_cost(lambda size: forest, *digits_source(digits), None).per_pair > 0.0
+
+
+def digits_source(digits):
+    """The first digits, and their pairs."""
+    return np.asarray(digits[0])[:200], PairSampler(digits[1][:200])
 
 
 def test_folds_are_repeated_while_the_ranking_is_uncertain(round_people, monkeypatch):

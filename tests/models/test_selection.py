@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from simtree import DistanceSimilarity
+from simtree import DistanceSimilarity, GaussianSimilarity, SimilarityForest
 from simtree.metrics import Roc, roc_curve
 from simtree.models import _selection as selection
 from simtree.models._selection import (
@@ -146,3 +147,26 @@ def test_many_samples_are_subsampled_by_whole_identities_of_an_open_set(monkeypa
 def test_too_few_samples_have_no_folds():
     source = PairSampler([0, 0, 1, 1])
     assert make_folds(source, source.labels, 0, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize(
+    "model", [DistanceSimilarity(), GaussianSimilarity(), SimilarityForest(n_estimators=2, random_state=0)]
+)
+def test_held_out_scores_need_no_curve_of_training_pairs(rng, model):
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 9
+    source = PairSampler(y)
+    fold = HeldOut(X, source, make_folds(source, np.arange(90), 0, rng)[0], None)
+    scores = fold.score(clone(model))
+    known = clone(model).fit(fold.samples, y=fold.known.labels)
+    np.testing.assert_array_equal(scores, known.pair_score(fold.rows, fold.test))
+
+
+def test_scores_that_are_not_finite_are_refused(rng):
+    class Infinite(DistanceSimilarity):
+        def _score_pairs(self, pairs):
+            return np.full(pairs.n_pairs, np.inf)
+
+    source = PairSampler(np.arange(90) % 9)
+    fold = HeldOut(rng.normal(size=(90, 3)), source, make_folds(source, np.arange(90), 0, rng)[0], None)
+    with pytest.raises(ValueError, match="not finite"):
+        fold.score(Infinite())

@@ -19,13 +19,23 @@ import numpy as np
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import settle_states, split_state_rows
 from simtree._kernels.missing_search import search_state_compare, search_state_histogram, search_state_sorted
-from simtree._kernels.search import Best, count_codes, search_compare, search_histogram, search_sorted
+from simtree._kernels.search import (
+    count_codes,
+    new_best,
+    new_few,
+    search_compare,
+    search_few,
+    search_histogram,
+    search_sorted,
+)
 
 INSIDE = -1
 OUTSIDE = -2
 
 # Up to this many pairs, comparing each pair with every other is faster than a histogram (must be below 256).
 MAX_COMPARED = 64
+# The same for a few columns that are drawn.
+MAX_COMPARED_FEW = 20
 # The same with missing values, where a histogram is searched at the codes that occur only.
 MAX_COMPARED_STATES = 32
 
@@ -87,23 +97,19 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
 
     ``uniforms`` has one row per node that may be searched, used in turn; its width is the number of coordinates drawn per node
     (0: all coordinates are searched, and histograms are subtracted). ``histograms`` has max_depth slots, or none if the codes
-    are too wide for histograms. ``counted`` tells whether slot 0 already holds the histogram of all pairs.
+    are too wide for histograms; drawn coordinates are counted apart, see `search_few`. ``counted`` tells whether slot 0
+    already holds the histogram of all pairs.
     """
     n_pairs = stop - start
     subsample = uniforms.shape[1] > 0
     columns = coordinates.copy() if not subsample else np.empty(uniforms.shape[1], np.int64)
     n_columns = columns.shape[0]
     wide = histograms.shape[0] == 0
-    best = Best(
-        np.empty(n_columns),
-        np.empty(n_columns, np.int64),
-        np.empty(n_columns),
-        np.empty(n_columns),
-        np.empty(n_columns),
-        np.zeros(n_columns, np.int64),
-    )
+    best = new_best(n_columns)
     missing = rule.one_code > 0
-    max_compared = MAX_COMPARED_STATES if missing else MAX_COMPARED
+    few_columns = subsample and not missing and not wide
+    few = new_few(n_columns if few_columns else 0, histograms.shape[1] if few_columns else 0)
+    max_compared = MAX_COMPARED_STATES if missing else MAX_COMPARED_FEW if few_columns else MAX_COMPARED
     rows = np.arange(start, stop).astype(np.int32)
     spare = np.empty(n_pairs, np.int32)
 
@@ -138,6 +144,8 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                     winner = search_state_compare(codes, same, node, columns, rule, node_same, node_different, best)
                 else:
                     winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
+            elif few_columns:
+                winner = search_few(codes, same, node, columns, rule, node_same, node_different, few, best)
             elif wide:
                 if missing:
                     winner = search_state_sorted(codes, same, node, columns, rule, node_same, node_different, best)
@@ -167,7 +175,10 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                 code, states = settle_states(codes, column, code, states, rule.one_code, node)
                 left = low + split_state_rows(codes, column, code, states, rule.one_code, node, spare)
             else:
-                code = middle_of_gap(codes, column, code, node)
+                if few_columns and node.shape[0] > max_compared:
+                    code = (code + few.following[winner] - 1) // 2  # as `middle_of_gap`
+                else:
+                    code = middle_of_gap(codes, column, code, node)
                 left = low + split_rows(codes, column, code, node, spare)
             region.coordinate[at] = column
             region.code[at] = code

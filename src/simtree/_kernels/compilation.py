@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -185,6 +186,7 @@ def _cached() -> set[str]:
 
 
 _ANNOUNCER = _Announcer()
+_LOCK = threading.Lock()
 
 
 def announce_in_plain_lines() -> None:
@@ -195,14 +197,17 @@ def announce_in_plain_lines() -> None:
 @contextmanager
 def announced_compilation() -> Iterator[None]:
     """Inside this context compilations are announced on stderr."""
-    _ANNOUNCER.depth += 1
+    with _LOCK:  # models may be fitted in several threads
+        _ANNOUNCER.depth += 1
+        is_first = _ANNOUNCER.depth == 1
     try:
-        if _ANNOUNCER.depth > 1:
-            yield
-        else:
+        if is_first:
             with event.install_listener("numba:compile", _ANNOUNCER):
                 yield
+        else:
+            yield
     finally:
-        _ANNOUNCER.depth -= 1
-        if _ANNOUNCER.depth == 0:
-            _ANNOUNCER.leave()
+        with _LOCK:
+            _ANNOUNCER.depth -= 1
+            if _ANNOUNCER.depth == 0:
+                _ANNOUNCER.leave()

@@ -142,11 +142,40 @@ def fill_sums(query, X, start, stop, n_features, sums):
 
 @kernel
 def fill_pairwise(A, B, first, second, n_features, pairwise_kinds, pairwise):
-    """Fill ``pairwise[p, k]`` with the coordinate ``pairwise_kinds[k]`` of pair p, over the first n_features features."""
+    """Fill ``pairwise[p, k]`` with the coordinate ``pairwise_kinds[k]`` of pair p, over the first n_features features.
+
+    Each is `pairwise_value`, bit for bit; the product is shared, and so are the norms if there are more pairs than rows.
+    """
+    has_cosine, has_product = False, False
+    for kind in pairwise_kinds:
+        has_cosine |= kind == COSINE
+        has_product |= kind in (COSINE, DOT)
+    shared = has_cosine and A.shape[0] + B.shape[0] <= first.shape[0]
+    norms_a = row_norms(A, n_features) if shared else np.empty(0)
+    norms_b = row_norms(B, n_features) if shared else np.empty(0)
     for p in range(first.shape[0]):
         a, b = A[first[p]], B[second[p]]
+        product = dot(a, b, n_features) if has_product else 0.0
         for k in range(pairwise_kinds.shape[0]):
-            pairwise[p, k] = pairwise_value(pairwise_kinds[k], a, b, n_features)
+            kind = pairwise_kinds[k]
+            if kind == DOT:
+                pairwise[p, k] = pairwise_of_sum(kind, product, 1.0)
+            elif kind == COSINE and shared:
+                pairwise[p, k] = pairwise_of_sum(kind, product, norms_a[first[p]] * norms_b[second[p]])
+            elif kind == COSINE:
+                norms = np.sqrt(dot(a, a, n_features)) * np.sqrt(dot(b, b, n_features))
+                pairwise[p, k] = pairwise_of_sum(kind, product, norms)
+            else:
+                pairwise[p, k] = pairwise_value(kind, a, b, n_features)
+
+
+@kernel
+def row_norms(A, n_features):
+    """Return the Euclidean norm of each row over the first n_features features, summed as in `dot`."""
+    norms = np.empty(A.shape[0])
+    for r in range(A.shape[0]):
+        norms[r] = np.sqrt(dot(A[r], A[r], n_features))
+    return norms
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Search for the best cut of a node under a criterion: a column of the codes, and the largest code that goes left.
 
-Three algorithms give the same result. `search_histogram` counts codes and scans the bins, for nodes with many pairs.
+Four algorithms give the same result. `search_histogram` counts codes and scans the bins, for nodes with many pairs.
+`search_few` counts those of a few columns alone, which are drawn anew for each node, and tries the codes that occur.
 `search_compare` compares each pair with every other pair, all columns at once, for nodes with so few pairs that clearing and
 scanning 255 bins would cost more. `search_sorted` sorts, for codes too wide for a histogram. Ties go to the lowest column, then
 to the lowest code.
@@ -42,6 +43,33 @@ class Best(NamedTuple):
     trial: np.ndarray
     states: np.ndarray
     """Sides of the states of missing values, only set by `missing_search`."""
+
+
+class Few(NamedTuple):
+    """Workspace of `search_few`."""
+
+    counts: np.ndarray
+    """Packed counts of each column and code, together in memory because they are few."""
+    code: np.ndarray
+    left: np.ndarray
+    """Codes of one column that occur, and packed counts of the pairs up to them."""
+    following: np.ndarray
+    """Next code after that of the best cut of each column."""
+    cuts: Best
+
+
+@kernel
+def new_best(n):
+    """Return a workspace for n columns, or for n cuts of one column."""
+    numbers = np.empty((4, n))
+    return Best(numbers[0], np.empty(n, np.int64), numbers[1], numbers[2], numbers[3], np.zeros(n, np.int64))
+
+
+@kernel
+def new_few(n_columns, n_codes):
+    """Return a workspace for so many columns, whose codes are less than ``n_codes``."""
+    listed = np.zeros((2, n_codes + 1), np.int64)
+    return Few(np.empty((n_columns, n_codes), np.int64), listed[0], listed[1], np.empty(n_columns, np.int64), new_best(n_codes))
 
 
 @kernel
@@ -147,6 +175,50 @@ def search_histogram(histogram, rule, node_same, node_different, n_columns, best
             best.score[c] = best.trial[c] if better else best.score[c]
             best.code[c] = code if better else best.code[c]
     return winner(best, n_columns)
+
+
+@kernel
+def search_few(codes, same, rows, columns, rule, node_same, node_different, few, best):
+    """Return the best column (``best`` holds its code, ``few.following`` the next code that occurs), for a few columns.
+
+    Only codes that occur are tried: one that does not occur cuts as the one before it does.
+    """
+    few.counts[:] = 0
+    for r in range(rows.shape[0]):
+        p = np.uint64(rows[r])  # unsigned, so that indices are not checked for negative numbers
+        one = ONE_SAME if same[p] else 1
+        for k in range(columns.shape[0]):
+            few.counts[k, np.uint64(codes[p, np.uint64(columns[k])])] += one
+    for k in range(columns.shape[0]):
+        n_cuts = list_cuts(few, k)
+        score_trials(rule, node_same, node_different, few.cuts, n_cuts)
+        at = 0
+        for cut in range(1, n_cuts):
+            at = cut if few.cuts.trial[cut] > few.cuts.trial[at] else at
+        best.score[k] = few.cuts.trial[at] if n_cuts > 0 else -1.0
+        best.code[k] = few.code[at]
+        few.following[k] = few.code[at + 1]
+    return winner(best, columns.shape[0])
+
+
+@kernel
+def list_cuts(few, k):
+    """Fill ``few.code`` with the codes of a column that occur, and ``few.cuts`` with what is left of each but the last.
+
+    Return the number of cuts, one less than that of the codes.
+    """
+    n_codes = 0
+    total = 0
+    for code in range(few.counts.shape[1]):  # without branches, which would be mispredicted
+        count = few.counts[k, code]
+        total += count
+        few.code[n_codes] = code
+        few.left[n_codes] = total
+        n_codes += np.int64(count != 0)
+    for cut in range(n_codes - 1):
+        few.cuts.left_same[cut] = few.left[cut] >> 32
+        few.cuts.left_different[cut] = few.left[cut] & LOW_HALF
+    return n_codes - 1
 
 
 @kernel

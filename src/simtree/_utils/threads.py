@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from joblib import effective_n_jobs
+from sklearn import config_context, get_config
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
 
@@ -33,3 +35,25 @@ def in_threads(work: Callable[[T], None], parts: Sequence[T], n_jobs: int | None
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def submitted(work: Sequence[Callable[[], T]], n_threads: int) -> list[Future[T]]:
+    """Start calls of many seconds in threads of their own, with the settings of scikit-learn of this thread.
+
+    What they call uses one OpenMP thread each, because these threads are the parallel ones.
+
+    Examples
+    --------
+    >>> [future.result() for future in submitted([lambda: 1, lambda: 2], n_threads=2)]
+    [1, 2]
+    """
+    settings = get_config()
+
+    def with_settings(call: Callable[[], T]) -> T:
+        with config_context(**settings):
+            return call()
+
+    pool = ThreadPoolExecutor(n_threads, initializer=threadpool_limits, initargs=(1, "openmp"))
+    futures = [pool.submit(with_settings, call) for call in work]
+    pool.shutdown(wait=False)
+    return futures

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -258,7 +259,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                     return
 
         n_steps = len(candidates) * (1 + comparison.max_repeats)  # the first fold of the first partition is for all of them
-        list(reported(steps(), self, n_steps=n_steps, what="comparing candidates", verbose=self.verbose))
+        with warnings.catch_warnings():  # once for all threads, which share the filters; see `FoldedPosterior`
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            list(reported(steps(), self, n_steps=n_steps, what="comparing candidates", verbose=self.verbose))
         return comparison
 
     def _candidates(self, source: PairSource) -> dict[str, presets.Candidate]:

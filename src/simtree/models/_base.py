@@ -30,7 +30,7 @@ from simtree.models._search import TopK, plan_search
 from simtree.models._templates import TemplateMixin
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_pairs, check_samples, check_training
-from simtree.pairs._sources import PairSource
+from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import SampleStore, mapped
 from simtree.pairs._table import TableColumns
 from simtree.trees._rank_tree import RankTree
@@ -50,6 +50,8 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
     n_jobs: int | None
     n_features_in_: int
     columns_: TableColumns | None = None
+    #: Whether `fit` need not find a ROC curve and a threshold on training pairs, because held-out pairs are scored only.
+    _only_scores = False
 
     @abstractmethod
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
@@ -293,7 +295,12 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
 
     def _roc_of(self, prepared: NDArray[Any], source: PairSource) -> Roc:
         """Return the ROC curve on pairs of prepared samples."""
-        index = source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False)
+        return self._curve(prepared, source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False))
+
+    def _curve(self, prepared: NDArray[Any], index: IndexPairs) -> Roc:
+        """Return the ROC curve of these pairs of prepared samples; that of chance if nothing but scores is asked for."""
+        if self._only_scores:
+            return Roc(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([np.inf, 0.0]))
         return roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
 
     def _scorer(self, prepared: NDArray[Any]) -> Callable[[Any, Any], NDArray[np.float64]]:

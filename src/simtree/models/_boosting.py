@@ -16,7 +16,7 @@ from simtree._utils.validation import check_choice, check_integer, check_real, c
 from simtree.growing._boosting import BoostedTree, Booster, BoostingParams
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
-from simtree.metrics import Roc, roc_curve, youden_threshold
+from simtree.metrics import Roc, youden_threshold
 from simtree.models._base import LeafValues
 from simtree.models._early_stopping import (
     CURVE,
@@ -336,7 +336,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.best_iteration_ = len(self.trees_)
         self._code()
         index = source.subsample(TRAINING_SAMPLE, np.random.default_rng(0))
-        self._training_roc = roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
+        self._training_roc = self._curve(prepared, index)
         self.threshold_ = youden_threshold(self._training_roc if held_out is None else self.validation_roc_)
 
     def _search(

@@ -76,6 +76,7 @@ class Chooser:
         self.criteria = {name: np.array([criterion(roc, fpr) for roc in self.rocs[name]]) for name in self.names}
         self._thinned = {most: [_thin(fold.pairs.same, most) for fold in folds] for most in (FOR_MAPS, FOR_WEIGHTS)}
         self._maps: dict[tuple[str, Folds], MonotoneMap] = {}
+        self._known_ratios: dict[tuple[str, Folds, int], FloatArray] = {}
         self._known_shares: dict[tuple[tuple[str, ...], Folds], FloatArray] = {}
         self._known_members: dict[Folds, tuple[str, ...]] = {}
 
@@ -127,6 +128,7 @@ class Chooser:
                 break
             found.append((judged, members))
             members = self._with_shares(self._without_least(members, folds), folds)
+        self._known_ratios.clear()  # they take much memory
         highest = max(value for value, _ in found)
         enough = [entry for entry in found if entry[0] >= highest - TOLERANCE]
         return min(enough, key=lambda entry: (len(entry[1]), -entry[0]))[1]
@@ -143,7 +145,7 @@ class Chooser:
         for fold in folds:
             others = self._others(fold, folds)
             if others:
-                fused = self.fusion(members, others).apply([self.folds[fold].scores[name] for name in members])
+                fused = self._fused(members, others, fold)
                 values.append(criterion(roc_curve(fused, self.folds[fold].pairs.same), self.fpr))
         return float(np.mean(values)) if len(values) == len(folds) else None
 
@@ -169,17 +171,24 @@ class Chooser:
             if not others:
                 return None
             members = self.members(others)
-            scores = [self.folds[fold].scores[name] for name in members]
-            nested.append(scores[0] if len(members) == 1 else self.fusion(members, others).apply(scores))
+            alone = self.folds[fold].scores[members[0]]
+            nested.append(alone if len(members) == 1 else self._fused(members, others, fold))
         return nested
 
     def out_of_fold(self, members: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return fused scores of all pairs, each by weights that have not seen its fold, and whether they are same pairs."""
         fused = []
         for fold in self.all_folds:
-            others = self._others(fold, self.all_folds)
-            fused.append(self.fusion(members, others).apply([self.folds[fold].scores[name] for name in members]))
+            fused.append(self._fused(members, self._others(fold, self.all_folds), fold))
         return np.concatenate(fused), np.concatenate([fold.pairs.same for fold in self.folds])
+
+    def _fused(self, members: Sequence[str], others: Folds, fold: int) -> FloatArray:
+        """Return the scores of a fold by the fusion of members fitted on other folds."""
+        for name in members:  # sets of members have most members in common
+            if (name, others, fold) not in self._known_ratios:
+                ratios = self._map(name, others).apply(self.folds[fold].scores[name])
+                self._known_ratios[name, others, fold] = ratios
+        return self.fusion(members, others).combine([self._known_ratios[name, others, fold] for name in members])
 
     def _with_shares(self, members: tuple[str, ...], folds: Folds) -> tuple[str, ...]:
         """Return the members without those that add nothing, one after the other."""

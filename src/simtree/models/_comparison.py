@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import clone
 
+from simtree._utils.threads import submitted
 from simtree.metrics import FloatArray, roc_curve
 from simtree.models import _presets as presets
 from simtree.models._choice import Chooser, HeldOutScores
@@ -30,6 +34,13 @@ FAR_BEHIND, MIN_SAME = 3.0, 300
 # Of the others, so many of the best are kept, and so many of the best of each class of models: a stack has members that differ
 # in kind, and many distances that are alike must not take the places of forests.
 MAX_KEPT, MAX_OF_CLASS = 8, 3
+
+
+class _Timed(NamedTuple):
+    """Scores of the held-out pairs of a fold, and the seconds that they took."""
+
+    scores: FloatArray
+    seconds: float
 
 
 class _FirstFold:
@@ -108,6 +119,7 @@ class Comparison:
         self.n_known = len(samples)
         self._compute = None if budget.is_limited else compute
         self._known: dict[tuple[str, int], FloatArray | ValueError] = {}
+        self._coming: dict[tuple[str, int], Future[_Timed]] = {}
         self._choosers: dict[int, Chooser] = {}
         self._longest_trial = self._promised = 0.0
 
@@ -118,6 +130,14 @@ class Comparison:
         later partition is for those only that may still turn out to be the best, and skipped as a whole if the budget does not
         allow it.
         """
+        try:
+            yield from self._repeat(number, rng)
+        finally:  # if it ends too early, nobody waits for the rest
+            for future in self._coming.values():
+                future.cancel()
+            self._coming.clear()
+
+    def _repeat(self, number: int, rng: np.random.Generator) -> Iterator[str]:
         folds = make_folds(self.source, self.units, number, rng)
         if number and not self._allows_repeat(len(folds)):
             return
@@ -215,7 +235,7 @@ class Comparison:
         self.n_known = len(fold.samples)
         same = folds[0].pairs.same
         rate = measurable_rate(self.target, int(np.count_nonzero(~same)))
-        return criterion(roc_curve(self._scores(name, fold), same), rate), rate
+        return criterion(roc_curve(self._scores(name, fold).scores, same), rate), rate
 
     def model(self, name: str, size: presets.Size) -> Any:
         """Return an unfitted candidate."""
@@ -235,28 +255,45 @@ class Comparison:
 
     def _add(self, name: str, held_out: list[HeldOut]) -> None:
         """Add the scores of a candidate in some folds; one that cannot be fitted on such data is skipped."""
-        start = time.perf_counter()
+        found = self.scores.setdefault(name, [])
+        self.seconds.setdefault(name, 0.0)
         try:
-            self.scores.setdefault(name, []).extend([self._scores(name, fold) for fold in held_out])
+            for fold in held_out:
+                scores, seconds = self._scores(name, fold)
+                found.append(scores)
+                self.seconds[name] += seconds
         except ValueError as error:
             self.skipped[name] = str(error)
             del self.scores[name]
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
-    def _scores(self, name: str, fold: HeldOut) -> FloatArray:
+    def _scores(self, name: str, fold: HeldOut) -> _Timed:
         """Return the scores of a candidate in a fold, which may be known already; raise if it cannot be fitted."""
+        if (name, id(fold)) in self._coming:
+            return self._coming.pop((name, id(fold))).result()
         found = self._known.pop((name, id(fold)), None)
         if isinstance(found, ValueError):
             raise found
-        return fold.score(self.model(name, presets.SMALL.for_samples(self.n_known))) if found is None else found
+        if found is not None:
+            return _Timed(found, 0.0)
+        return _timed_score(fold, self.model(name, presets.SMALL.for_samples(self.n_known)))
 
     def _prefetch(self, names: Sequence[str], held_out: list[HeldOut]) -> None:
-        """Find the scores of several candidates in some folds at the same time, if there is somebody who does."""
-        if self._compute is None or not held_out:
+        """Find the scores of several candidates in some folds at the same time: elsewhere, or in threads.
+
+        If there is a budget, seconds are counted, and each candidate has all threads for itself.
+        """
+        parts = [(number, name) for number in range(len(held_out)) for name in names]
+        n_threads = effective_n_jobs(self.n_jobs)
+        if self.budget.is_limited or len(parts) < (n_threads if self._compute is None else 1):
             return
         size = presets.SMALL.for_samples(self.n_known)
         models = {name: presets.seeded(self.candidates[name].make(size), self.seed, None) for name in names}
-        parts = [(number, name) for number in range(len(held_out)) for name in names]
+        if self._compute is None:
+            if n_threads > 1:
+                keys = [(name, id(held_out[number])) for number, name in parts]
+                work = [partial(_timed_score, held_out[number], clone(models[name])) for number, name in parts]
+                self._coming |= dict(zip(keys, submitted(work, n_threads), strict=True))
+            return
         found = self._compute(
             "compare-candidate", partial(_score_fold, held_out), [(number, models[name]) for number, name in parts]
         )
@@ -328,6 +365,12 @@ class Comparison:
         again = sum(self.seconds[name] for name in self.chooser().contenders()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
+
+
+def _timed_score(fold: HeldOut, model: Any) -> _Timed:
+    start = time.perf_counter()
+    scores = fold.score(model)
+    return _Timed(scores, time.perf_counter() - start)
 
 
 def _score_fold(held_out: list[HeldOut], part: tuple[int, Any]) -> FloatArray:

@@ -495,7 +495,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         for name in ("oob_roc_", "oob_score_"):  # of a previous fit
             self.__dict__.pop(name, None)
         index = source.subsample(TRAINING_SAMPLE, np.random.default_rng(0))
-        self._training_roc = roc_curve(self._scorer(samples)(index.first, index.second), index.same)
+        self._training_roc = self._curve(samples, index)
         if self.oob_score:
             self.oob_roc_ = self._out_of_bag_roc(samples, source, tasks)
             self.oob_score_ = self.oob_roc_.auc()

@@ -131,9 +131,13 @@ class Fusion:
 
     def apply(self, scores: Sequence[FloatArray]) -> FloatArray:
         """Return the fused score of each pair, from the scores of each member."""
-        total = np.full(np.shape(scores[0]), self.constant)
-        for part, monotone, weight in zip(scores, self.maps, self.weights, strict=True):
-            total += self.part(part, monotone, weight)
+        return self.combine([monotone.apply(part) for part, monotone in zip(scores, self.maps, strict=True)])
+
+    def combine(self, ratios: Sequence[FloatArray]) -> FloatArray:
+        """Return the fused score of each pair, from the log-likelihood ratios of each member."""
+        total = np.full(np.shape(ratios[0]), self.constant)
+        for part, weight in zip(ratios, self.weights, strict=True):
+            total += np.clip(weight * part, -MAX_RATIO, MAX_RATIO)
         return total
 
     @staticmethod

@@ -206,7 +206,13 @@ class HeldOut:
         self.rows = np.column_stack(np.split(numbers, 2))
 
     def score(self, model: Any) -> FloatArray:
-        """Fit a model on the samples of the fold, and return its scores of the held-out pairs."""
+        """Fit a model on the samples of the fold, and return its scores of the held-out pairs.
+
+        The model is for this alone: it has neither a ROC curve on its training pairs nor a threshold that follows from one.
+        """
+        model._only_scores = True
         model.fit(self.samples, **fit_arguments(self.known))
         scores: FloatArray = model.pair_score(self.rows, self.test)
+        if not np.isfinite(scores).all():
+            raise ValueError("scores of held-out pairs are not finite; scale the samples.")
         return scores

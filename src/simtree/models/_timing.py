@@ -102,7 +102,9 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
     tried, n_trees = samples[rows], effective_n_jobs(n_jobs)
 
     def sized(n_pairs: int) -> Any:
-        return presets.seeded(make(Size(n_trees, n_pairs, presets.SMALL.n_landmarks, presets.SMALL.n_extra_trees)), 0, n_jobs)
+        model = presets.seeded(make(Size(n_trees, n_pairs, presets.SMALL.n_landmarks, presets.SMALL.n_extra_trees)), 0, n_jobs)
+        model._only_scores = True  # as in a fold
+        return model
 
     def seconds(model: Any) -> float:
         return timed(lambda: model.fit(tried, **fit_arguments(some)))
@@ -110,7 +112,8 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
     model = sized(FEW_PAIRS)
     fixed, per_pair = seconds(model), 0.0
     few, more = n_drawn(FEW_PAIRS, some), n_drawn(TRIAL_PAIRS, some)
-    if any(name.endswith("n_estimators") for name in model.get_params()):
+    grows = _grows_trees(model)
+    if grows:
         model = sized(TRIAL_PAIRS)
         taken = seconds(model)
         # On a busy machine the larger trial may be the faster one: half of its time is then taken for that of its pairs.
@@ -122,7 +125,13 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
     one, many = (timed(partial(model.pair_score, pairs, tried)) for pairs in (numbers[:1], numbers))
     scoring = max(many - one, 0.0) / len(numbers)
     ratio = n / len(rows)
-    return Cost(fixed * ratio, per_pair / n_trees, one * ratio, scoring / n_trees, _growth(make))
+    scored_trees = n_trees if grows else presets.SMALL.n_trees  # one without trees takes as long whatever their number
+    return Cost(fixed * ratio, per_pair / n_trees, one * ratio, scoring / scored_trees, _growth(make))
+
+
+def _grows_trees(model: Any) -> bool:
+    """Return whether a candidate grows trees on pairs; those of a representation are grown on samples."""
+    return any(name.endswith("n_estimators") and "representation" not in name for name in model.get_params())
 
 
 def _sized(size: Size, source: PairSource) -> Size:

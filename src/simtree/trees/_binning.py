@@ -136,7 +136,15 @@ class TrainingPairs:
 
     def thresholds(self, coordinates: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.float64]:
         """Return, for each coordinate and its code b, the value t such that ``code <= b`` is equivalent to ``value <= t``."""
-        return thresholds(self._edges, coordinates, codes)
+        first, n_edges, joined = self._joined_edges
+        return np.asarray(joined[first[coordinates] + np.minimum(codes, n_edges[coordinates])], dtype=np.float64)
+
+    @cached_property
+    def _joined_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The edges of all coordinates in one array, each followed by the largest number; where they begin, and how many."""
+        n_edges = np.array([len(own) for own in self._edges], dtype=np.int64)
+        joined = np.concatenate([np.append(own, MAX_FLOAT) for own in self._edges])
+        return np.cumsum(n_edges + 1) - (n_edges + 1), n_edges, joined
 
     def histograms(self, n_slots: int) -> NDArray[np.int64]:
         """Return a buffer for histograms, allocated once and shared by all cells; it is empty for wide codes."""
