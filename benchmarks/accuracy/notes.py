@@ -8,8 +8,9 @@ NOTES: dict[str, str] = {
 forests of fewer trees with more pairs each (better than more trees with fewer), a refilled forest, and an ensemble with the
 cosine of the class scores, which is better at the lowest FPR only. More landmarks would still help, but the time grows with
 the square of their number. LightGBM drops at an FPR of 0.0001: leaves with few pairs and extreme values rank some hundred
-pairs highest, about as many different as same. The test images are the same in all splits, so standard deviations reflect
-pairs and random seeds only.""",
+pairs highest, about as many different as same. Boosting along Fisher directions was run later than the other models, beside
+programs that took most of the time, so its seconds say nothing. The test images are the same in all splits, so standard
+deviations reflect pairs and random seeds only.""",
     "keystroke": """Compared on the training people: cosines of whitened quantiles with and without landmarks, forests on raw
 features, on quantiles and on whitened quantiles, refilled forests, the likelihood ratio, and ensembles of two to five of
 these. Which single model is best varies between groups of people: quantiles help for most people, but they bound values
