@@ -138,9 +138,15 @@ MNIST = Benchmark(
             {AUC: 0.97, tpr_at(1e-2): 0.64, tpr_at(1e-3): 0.40, tpr_at(1e-4): 0.21},
         ),
         Comparison(
-            "No representation",
-            FISHER.name,
+            "No representation, and no class but same or different",
+            OBLIQUE.name,
             tuple(model.name for model in MNIST_LARGE.peers),
+            {},
+        ),
+        Comparison(
+            "No representation, classes known",
+            FISHER.name,
+            (NETWORKS[0.01].name, *(model.name for model in MNIST_LARGE.peers)),
             {AUC: 0.98, tpr_at(1e-2): 0.75, tpr_at(1e-3): 0.45, tpr_at(1e-4): 0.24},
         ),
         *MNIST_SMALL.comparisons,
