@@ -131,19 +131,19 @@ class Fusion:
 
     def apply(self, scores: Sequence[FloatArray]) -> FloatArray:
         """Return the fused score of each pair, from the scores of each member."""
-        return self.combine([monotone.apply(part) for part, monotone in zip(scores, self.maps, strict=True)])
+        return self.combine([monotone.apply(own) for own, monotone in zip(scores, self.maps, strict=True)])
 
     def combine(self, ratios: Sequence[FloatArray]) -> FloatArray:
         """Return the fused score of each pair, from the log-likelihood ratios of each member."""
         total = np.full(np.shape(ratios[0]), self.constant)
-        for part, weight in zip(ratios, self.weights, strict=True):
-            total += np.clip(weight * part, -MAX_RATIO, MAX_RATIO)
+        for own, weight in zip(ratios, self.weights, strict=True):
+            total += self.part(own, weight)
         return total
 
     @staticmethod
-    def part(scores: FloatArray, monotone: MonotoneMap, weight: float) -> FloatArray:
-        """Return the part of one member in the fused score."""
-        return np.clip(weight * monotone.apply(scores), -MAX_RATIO, MAX_RATIO)
+    def part(ratios: FloatArray, weight: float) -> FloatArray:
+        """Return the part of one member in the fused score, from its log-likelihood ratios."""
+        return np.clip(weight * ratios, -MAX_RATIO, MAX_RATIO)
 
 
 def fit_fusion(scores: Sequence[FloatArray], same: NDArray[np.bool_], prior: float) -> Fusion:

@@ -251,7 +251,7 @@ class StackedSimilarity(Ensemble):
             )
         base, contributions = self._fusion.constant, np.zeros(len(first.contributions))
         for member, monotone, weight in zip(of_members, self._fusion.maps, self._fusion.weights, strict=True):
-            start, end = Fusion.part(np.array([member.base, member.score]), monotone, weight)
+            start, end = Fusion.part(monotone.apply(np.array([member.base, member.score])), weight)
             base += start
             change = member.score - member.base
             if change != 0.0:
