@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -23,7 +25,7 @@ from simtree import (
 )
 from simtree.representation import _boosting as boosting
 from simtree.representation import _network as network
-from simtree.representation._perceptron import learn_layers
+from simtree.representation._perceptron import Layer, Training
 
 MODELS = {
     "linear": LogisticPosterior(cv=3, random_state=0),
@@ -45,13 +47,28 @@ def classifiers(monkeypatch):
 
         monkeypatch.setattr(cls, "fit", fit)
 
-    def learn(X, targets, n_classes, hidden, *, alpha, batch, n_passes, seed):
-        options = {"alpha": alpha, "batch_size": min(batch, len(X)), "max_iter": n_passes, "random_state": seed}
-        fitted.append(MLPClassifier(hidden, **options).fit(X, targets))
-        return learn_layers(X, targets, n_classes, hidden, alpha=alpha, batch=batch, n_passes=n_passes, seed=seed)
+    train = NetworkPosterior._learn_models
 
-    monkeypatch.setattr(network, "learn_layers", learn)
+    def learn(self, parts, seeds):
+        found = train(self, parts, seeds)
+        fitted.extend(of_scikit_learn(part, layers) for part, layers in zip(parts, found, strict=True))
+        return found
+
+    monkeypatch.setattr(NetworkPosterior, "_learn_models", learn)
     return fitted
+
+
+def of_scikit_learn(part, layers):
+    """Return a network of scikit-learn with given layers."""
+    model = MLPClassifier([len(layer.intercepts) for layer in layers[:-1]], max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(part.X, part.targets)
+    if len(part.classes) == 2:  # the score of the second class less that of the first
+        weights, intercepts = layers[-1]
+        layers = [*layers[:-1], Layer(weights[:, 1:] - weights[:, :1], intercepts[1:] - intercepts[:1])]
+    model.coefs_, model.intercepts_ = ([layer[k] for layer in layers] for k in range(2))
+    return model
 
 
 def samples(n_classes, n=200, seed=0):
@@ -90,12 +107,42 @@ def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
 def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
     """In several batches per pass, the last of them smaller, until the loss does not fall any more."""
     X, y = samples(n_classes, n=130)
-    found = learn_layers(X, y, n_classes, hidden, alpha=3.0, batch=50, n_passes=2_000, seed=3)
+    training = Training(X, y, n_classes, hidden, alpha=3.0, batch=50, seed=3)
+    training.advance(3)
+    training.advance(1_997)
+    assert training.has_ended
+    found = training.layers()
     expected = MLPClassifier(hidden, alpha=3.0, batch_size=50, max_iter=2_000, random_state=3).fit(X, y)
     assert expected.n_iter_ < 2_000
     for layer, weights, intercepts in zip(found, expected.coefs_, expected.intercepts_, strict=True):
         np.testing.assert_allclose(layer.weights, weights, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-6, atol=1e-9)
+
+
+def confusing(n=300, seed=0):
+    """Return samples of three classes that overlap so much that a network learns them by heart."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return 0.7 * rng.normal(size=(3, 10))[y] + 2.0 * rng.normal(size=(n, 10)), y
+
+
+@pytest.mark.slow
+def test_networks_end_before_they_know_rows_by_heart(monkeypatch):
+    X, y = confusing()
+    new, of_new = confusing(600)[0][300:], y
+    losses = []
+    for waiting in (network.MAX_WAITING, np.inf):
+        monkeypatch.setattr(network, "MAX_WAITING", waiting)
+        monkeypatch.setattr(network, "N_ERRORS", network.N_ERRORS if np.isfinite(waiting) else np.inf)
+        found = NetworkPosterior(n_updates=2_000, random_state=0).fit(X, y).transform(new)
+        losses.append(-np.log(found[np.arange(len(new)), of_new]).mean())
+    assert losses[0] < 1.1 < losses[1] - 0.1  # log(3) is that of no knowledge
+
+
+def test_networks_of_any_number_of_jobs_are_the_same():
+    X, y = confusing()
+    one, two = (NetworkPosterior(n_updates=300, n_jobs=n, random_state=0).fit_transform(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("name", MODELS)

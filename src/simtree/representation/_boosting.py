@@ -11,9 +11,9 @@ from simtree._kernels.posterior import ClassTrees, add_class_shares
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import MAX_MODERATE, Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Codes, Floats
+from simtree.representation._base import Floats
 from simtree.representation._class_trees import join_trees, numbered, read_trees
-from simtree.representation._folded import FoldedPosterior, both_columns
+from simtree.representation._folded import FoldedPosterior, Part, both_columns, learned_apart
 
 # A tenth of the rows tells when to stop, from this many rows on, and rounds go on for so many after the best one.
 MIN_TO_STOP, PATIENCE = 500, 10
@@ -99,9 +99,13 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         check_integer("cv", self.cv, 2)
         check_n_jobs(self.n_jobs)
 
-    def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> Boosted:
+    def _learn_models(self, parts: list[Part], seeds: list[int]) -> list[Boosted]:
+        return learned_apart(self._learn_model, parts, seeds, self.n_jobs)
+
+    def _learn_model(self, part: Part, seed: int) -> Boosted:
         from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
 
+        X, targets, n_classes = part.X, part.targets, len(part.classes)
         if n_classes == 1:
             return Boosted(join_trees([_leaf()]), np.zeros(1))
         classifier = HistGradientBoostingClassifier(

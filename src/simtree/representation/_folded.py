@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,6 +21,40 @@ MAX_FOLDS = 1 << 10
 M = TypeVar("M")
 
 
+class Part(NamedTuple):
+    """The samples that one classifier is fitted on, and those of its classes in the fold that is left out.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Samples.
+    targets : ndarray of shape (n_samples,)
+        The class of each sample: all numbers from 0 to the number of ``classes`` - 1 occur, possibly only one.
+    classes : ndarray of shape (n_classes,)
+        Which classes of all samples these are.
+    X_out, targets_out : ndarray
+        Samples of these classes that are left out.
+    """
+
+    X: Floats
+    targets: Codes
+    classes: Codes
+    X_out: Floats
+    targets_out: Codes
+
+    @classmethod
+    def without(cls, X: Floats, codes: Codes, out: NDArray[np.bool_]) -> Self:
+        """Return the part without some samples."""
+        classes, targets = np.unique(codes[~out], return_inverse=True)
+        known = out & np.isin(codes, classes)
+        return cls(X[~out], targets, classes, X[known], np.searchsorted(classes, codes[known]))
+
+
+def learned_apart(learn: Callable[[Part, int], M], parts: Sequence[Part], seeds: Sequence[int], n_jobs: int | None) -> list[M]:
+    """Return what a classifier learns of each part, with a seed of its own."""
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(map(delayed(learn), parts, seeds)))
+
+
 class FoldedPosterior(LabelledRepresentation, Generic[M]):
     """Base class of class probabilities by the mean of classifiers, each of which was fitted without one fold.
 
@@ -33,8 +68,8 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
     models_: list[tuple[Codes, M]]
 
     @abstractmethod
-    def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> M:
-        """Return what a classifier of samples learned; all classes from 0 to ``n_classes`` - 1 occur, possibly only one."""
+    def _learn_models(self, parts: list[Part], seeds: list[int]) -> list[M]:
+        """Return what the classifier of each part learned."""
 
     @abstractmethod
     def _add_scores(self, X: Floats, model: M, out: Floats) -> None:
@@ -56,10 +91,9 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
         with warnings.catch_warnings():  # once for all threads, which share the filters
             # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            learned = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(self._learn_fold)(X[folds != fold], codes[folds != fold], seed) for fold, seed in enumerate(seeds)
-            )
-        self.models_ = list(learned)
+            parts = [Part.without(X, codes, folds == fold) for fold in range(self.cv)]
+            learned = self._learn_models(parts, seeds)
+        self.models_ = [(part.classes, model) for part, model in zip(parts, learned, strict=True)]
         if not cross_fitted:
             return None
         found = np.empty((len(X), self.n_classes_))
@@ -67,11 +101,6 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
             rows = folds == fold
             found[rows] = self._mean_probabilities(X[rows], [model])
         return found
-
-    def _learn_fold(self, X: Floats, codes: Codes, seed: int) -> tuple[Codes, M]:
-        """Return the classes that occur, and the classifier of them."""
-        classes, targets = np.unique(codes, return_inverse=True)
-        return classes, self._learn_model(X, targets, len(classes), seed)
 
     def _apply(self, X: NDArray[Any]) -> Floats:
         return self._mean_probabilities(X, self.models_)

@@ -10,8 +10,8 @@ from simtree._kernels.samples import fill_products
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Codes, Floats
-from simtree.representation._folded import FoldedPosterior, both_columns
+from simtree.representation._base import Floats
+from simtree.representation._folded import FoldedPosterior, Part, both_columns, learned_apart
 
 
 class Linear(NamedTuple):
@@ -80,9 +80,13 @@ class LogisticPosterior(FoldedPosterior[Linear]):
         check_integer("cv", self.cv, 2)
         check_n_jobs(self.n_jobs)
 
-    def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> Linear:
+    def _learn_models(self, parts: list[Part], seeds: list[int]) -> list[Linear]:
+        return learned_apart(self._learn_model, parts, seeds, self.n_jobs)
+
+    def _learn_model(self, part: Part, seed: int) -> Linear:
         from sklearn.linear_model import LogisticRegression  # slow to import
 
+        X, targets, n_classes = part.X, part.targets, len(part.classes)
         if n_classes == 1:
             return Linear(np.zeros((X.shape[1], 1)), np.zeros(1))
         found = LogisticRegression(C=float(self.C), max_iter=int(self.n_updates)).fit(X, targets)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simtree._kernels.samples import fill_products
+from simtree._utils.threads import in_threads
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Codes, Floats
-from simtree.representation._folded import FoldedPosterior, both_columns
-from simtree.representation._perceptron import Layer, learn_layers
+from simtree.representation._base import Floats
+from simtree.representation._folded import FoldedPosterior, Part, both_columns
+from simtree.representation._perceptron import Layer, Training
 
 # More layers, or larger weights, are treated as damage of a model file: outputs of all layers stay finite within these limits.
 MAX_LAYERS, MAX_WEIGHT = 16, 1e6
 # Number of rows per update of the weights, and least number of passes over all rows.
 BATCH, MIN_PASSES = 200, 5
+# Training ends after this many times as many passes as were best so far.
+MAX_WAITING = 3.0
+# Networks are worse than others if their loss is higher by more than this many standard errors of the difference.
+N_ERRORS = 1.0
 
 
 @register(REPRESENTATION)
@@ -36,7 +42,8 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
     alpha : float, default=1e-2
         Strength of the L2 regularisation of the weights.
     n_updates : int, default=10_000
-        Maximum number of updates of the weights, by at most 200 rows each; at least five passes over the rows are made.
+        Maximum number of updates of the weights, by at most 200 rows each; at least five passes over the rows are made. They
+        end when the networks get worse on the rows that they are not fitted on.
     cv : int, default=5
         Number of folds for cross-fitting, and of networks.
     n_jobs : int or None, default=None
@@ -96,18 +103,40 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
         given = self.hidden_layer_sizes
         return list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
 
-    def _learn_model(self, X: Floats, targets: Codes, n_classes: int, seed: int) -> list[Layer]:
-        if n_classes == 1:
-            return [Layer(np.zeros((X.shape[1], 1)), np.zeros(1))]
-        n_passes = max(MIN_PASSES, int(self.n_updates) // -(-len(X) // BATCH))
-        layers = learn_layers(
-            X, targets, n_classes, tuple(self._sizes()), alpha=float(self.alpha), batch=BATCH, n_passes=n_passes, seed=seed
-        )
-        if n_classes == 2:
-            weights, intercepts = layers[-1]
-            layers[-1] = Layer(both_columns(weights), both_columns(intercepts[None])[0])
-        # Copies, because the layers are parts of one vector: it would be kept as long as one of them.
-        return [Layer(weights.copy(), intercepts.copy()) for weights, intercepts in layers]
+    def _learn_models(self, parts: list[Part], seeds: list[int]) -> list[list[Layer]]:
+        """Train the networks of all parts side by side, until they get worse on the samples that each of them has not seen.
+
+        All make the same number of passes, because the few samples that a single network has not seen say little. The last
+        stage is taken that is not clearly worse than the best one: what is lost by being somewhat too sure of single samples
+        is less than what is gained in telling classes apart.
+        """
+        hidden, alpha = tuple(self._sizes()), float(self.alpha)
+        trained = {
+            number: Training(part.X, part.targets, len(part.classes), hidden, alpha=alpha, batch=BATCH, seed=seed)
+            for number, (part, seed) in enumerate(zip(parts, seeds, strict=True))
+            if len(part.classes) > 1
+        }
+        kept: dict[int, list[Layer]] = self._train(trained, parts) if trained else {}
+        return [
+            _with_both_columns(kept[number], len(part.classes)) if number in kept else _one_class(part.X.shape[1])
+            for number, part in enumerate(parts)
+        ]
+
+    def _train(self, trained: dict[int, Training], parts: list[Part]) -> dict[int, list[Layer]]:
+        """Return the layers of the networks of some parts."""
+        stages: list[_Stage] = []
+        n_done = 0
+        for n_passes in _stages(max(MIN_PASSES, int(self.n_updates) // -(-len(parts[0].X) // BATCH))):
+            in_threads(partial(Training.advance, n_passes=n_passes - n_done), list(trained.values()), self.n_jobs)
+            n_done = n_passes
+            losses = [training.losses(parts[number].X_out, parts[number].targets_out) for number, training in trained.items()]
+            networks = {number: training.layers() for number, training in trained.items()}
+            stages.append(_Stage(n_done, networks, np.concatenate(losses)))
+            best = min(range(len(stages)), key=lambda k: float(stages[k].losses.sum()))
+            stages = stages[best:]  # earlier ones are not asked for any more
+            if n_done > MAX_WAITING * stages[0].n_passes or all(training.has_ended for training in trained.values()):
+                break
+        return [stage for stage in stages if not stage.is_worse_than(stages[0])][-1].networks
 
     def _add_scores(self, X: Floats, model: list[Layer], out: Floats) -> None:
         *hidden, last = model
@@ -140,3 +169,45 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
                 raise part.fail("weights", "must have a column")
             layers.append(Layer(weights, part.array("intercepts", "float64", (n_inputs,), **bounds)))
         return layers
+
+
+class _Stage(NamedTuple):
+    """Networks after some passes: their numbers and layers, and the loss of each sample that its network has not seen."""
+
+    n_passes: int
+    networks: dict[int, list[Layer]]
+    losses: Floats
+
+    def is_worse_than(self, other: _Stage) -> bool:
+        """Return whether the mean loss is higher by more than some standard errors of the difference."""
+        more = self.losses - other.losses
+        return len(more) > 0 and float(more.mean()) > N_ERRORS * float(more.std()) / np.sqrt(len(more))
+
+
+def _stages(n_passes: int) -> Iterator[int]:
+    """Yield the numbers of passes after which left-out samples are asked, each larger by a quarter.
+
+    Examples
+    --------
+    >>> list(_stages(20))
+    [5, 7, 9, 12, 15, 19, 20]
+    """
+    stage = float(min(MIN_PASSES, n_passes))
+    while stage < n_passes:
+        yield int(np.ceil(stage))
+        stage = np.ceil(stage) * 1.25
+    yield n_passes
+
+
+def _one_class(n_features: int) -> list[Layer]:
+    """Return the network of a single class."""
+    return [Layer(np.zeros((n_features, 1)), np.zeros(1))]
+
+
+def _with_both_columns(layers: list[Layer], n_classes: int) -> list[Layer]:
+    """Return a network with one output per class, also if there are two of them."""
+    if n_classes == 2:
+        weights, intercepts = layers[-1]
+        layers[-1] = Layer(both_columns(weights), both_columns(intercepts[None])[0])
+    # Copies, because the layers are parts of one vector: it would be kept as long as one of them.
+    return [Layer(weights.copy(), intercepts.copy()) for weights, intercepts in layers]

@@ -18,6 +18,8 @@ from simtree.representation._base import Codes, Floats
 RATE, DECAY, SQUARE_DECAY, TINY = 1e-3, 0.9, 0.999, 1e-8
 # Training ends if the loss has not fallen by this much in more than so many passes.
 MIN_GAIN, PATIENCE = 1e-4, 10
+# Share of the probabilities of samples not trained on that is divided among all classes.
+EVEN_SHARE = 0.1
 # Probabilities are kept this far from 0 and 1 in the loss.
 EPS = float(np.finfo(np.float64).eps)
 
@@ -29,10 +31,8 @@ class Layer(NamedTuple):
     intercepts: Floats
 
 
-def learn_layers(
-    X: Floats, targets: Codes, n_classes: int, hidden: tuple[int, ...], *, alpha: float, batch: int, n_passes: int, seed: int
-) -> list[Layer]:
-    """Return the layers of a network of classes; the last one has one output per class, or a single one for two classes.
+class Training:
+    """A network of classes in training: pass after pass over its samples, until the loss of these does not fall any more.
 
     Parameters
     ----------
@@ -41,54 +41,74 @@ def learn_layers(
     targets : ndarray of shape (n_samples,)
         Class of each sample, from 0 to ``n_classes`` - 1.
     n_classes : int
-        Number of classes, at least two.
+        Number of classes, at least two; the last layer has one output per class, or a single one for two classes.
     hidden : tuple of int
         Number of units of each hidden layer.
     alpha : float
         Strength of the L2 regularisation of the weights.
     batch : int
         Number of samples per update.
-    n_passes : int
-        Maximum number of passes over the samples.
     seed : int
         Random seed for initial weights and the order of samples.
-
-    Returns
-    -------
-    list of Layer
     """
-    rng = np.random.RandomState(seed)
-    n = len(X)
-    units = (X.shape[1], *hidden, 1 if n_classes == 2 else n_classes)
-    shapes = list(pairwise(units))
-    values = np.empty(sum((n_inputs + 1) * n_outputs for n_inputs, n_outputs in shapes))
-    layers = _views(values, shapes)
-    for layer in layers:
-        bound = np.sqrt(6.0 / sum(layer.weights.shape))
-        layer.weights[:] = rng.uniform(-bound, bound, layer.weights.shape)
-        layer.intercepts[:] = rng.uniform(-bound, bound, layer.intercepts.shape)
-    gradient = np.empty_like(values)
-    by_layer = _views(gradient, shapes)
-    adam = _Adam(values)
-    order = np.arange(n)
-    least, n_worse = np.inf, 0
-    for _ in range(n_passes):
-        shuffled = np.arange(n)
-        rng.shuffle(shuffled)
-        order = order[shuffled]
-        loss = 0.0
-        for start in range(0, n, batch):
-            rows = order[start : start + batch]
-            loss += _fill_gradient(X[rows], targets[rows], layers, by_layer, alpha)
-            gradient /= len(rows)
-            adam.update(values, gradient)
-        n_worse = n_worse + 1 if loss / n > least - MIN_GAIN else 0
-        least = min(least, loss / n)
-        if n_worse > PATIENCE:
-            break
-    if not np.isfinite(values).all():
-        raise ValueError("X holds numbers so large that weights of a network overflow; divide X by a large number.")
-    return layers
+
+    def __init__(
+        self, X: Floats, targets: Codes, n_classes: int, hidden: tuple[int, ...], *, alpha: float, batch: int, seed: int
+    ) -> None:
+        self._X, self._targets = X, targets
+        self._alpha, self._batch = alpha, batch
+        self._rng = np.random.RandomState(seed)
+        units = (X.shape[1], *hidden, 1 if n_classes == 2 else n_classes)
+        self._shapes = list(pairwise(units))
+        self._values = np.empty(sum((n_inputs + 1) * n_outputs for n_inputs, n_outputs in self._shapes))
+        self._layers = _views(self._values, self._shapes)
+        for layer in self._layers:
+            bound = np.sqrt(6.0 / sum(layer.weights.shape))
+            layer.weights[:] = self._rng.uniform(-bound, bound, layer.weights.shape)
+            layer.intercepts[:] = self._rng.uniform(-bound, bound, layer.intercepts.shape)
+        self._gradient = np.empty_like(self._values)
+        self._adam = _Adam(self._values)
+        self._order = np.arange(len(X))
+        self._least, self._n_worse = np.inf, 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the loss of the samples does not fall any more."""
+        return self._n_worse > PATIENCE
+
+    def advance(self, n_passes: int) -> None:
+        """Make so many more passes over the samples, or fewer if training ends before."""
+        n, by_layer = len(self._X), _views(self._gradient, self._shapes)
+        for _ in range(n_passes):
+            if self.has_ended:
+                break
+            shuffled = np.arange(n)
+            self._rng.shuffle(shuffled)
+            self._order = self._order[shuffled]
+            loss = 0.0
+            for start in range(0, n, self._batch):
+                rows = self._order[start : start + self._batch]
+                loss += _fill_gradient(self._X[rows], self._targets[rows], self._layers, by_layer, self._alpha)
+                self._gradient /= len(rows)
+                self._adam.update(self._values, self._gradient)
+            self._n_worse = self._n_worse + 1 if loss / n > self._least - MIN_GAIN else 0
+            self._least = min(self._least, loss / n)
+        if not np.isfinite(self._values).all():
+            raise ValueError("X holds numbers so large that weights of a network overflow; divide X by a large number.")
+
+    def losses(self, X: Floats, targets: Codes) -> Floats:
+        """Return minus the log-probability of the class of each of other samples.
+
+        A share of the probabilities is divided among all classes: what a single sure error costs is limited, because the mean
+        of several networks is less sure than each of them.
+        """
+        scores = _outputs(X, self._layers)[-1]
+        share = EVEN_SHARE / max(2, scores.shape[1])
+        return _losses((1.0 - EVEN_SHARE) * _errors(scores, targets)[1] + share)
+
+    def layers(self) -> list[Layer]:
+        """Return a copy of the layers as they are now."""
+        return _views(self._values.copy(), self._shapes)
 
 
 class _Adam:
@@ -130,13 +150,9 @@ def _views(values: Floats, shapes: list[tuple[int, int]]) -> list[Layer]:
 
 def _fill_gradient(X: Floats, targets: Codes, layers: list[Layer], gradient: list[Layer], alpha: float) -> float:
     """Set the gradient of the regularised loss, summed over samples, and return this loss."""
-    inputs = [X]
-    for weights, intercepts in layers[:-1]:
-        values = inputs[-1] @ weights
-        values += intercepts
-        inputs.append(np.maximum(values, 0.0, out=values))
-    error, of_target = _errors(inputs[-1] @ layers[-1].weights + layers[-1].intercepts, targets)
-    loss = -float(np.log(np.clip(of_target, EPS, 1 - EPS)).sum())
+    *inputs, scores = _outputs(X, layers)
+    error, of_target = _errors(scores, targets)
+    loss = float(_losses(of_target).sum())
     for number in range(len(layers) - 1, -1, -1):
         weights, (of_weights, of_intercepts) = layers[number].weights, gradient[number]
         np.matmul(inputs[number].T, error, out=of_weights)
@@ -147,6 +163,22 @@ def _fill_gradient(X: Floats, targets: Codes, layers: list[Layer], gradient: lis
             error = error @ weights.T
             error *= inputs[number] > 0.0
     return loss
+
+
+def _outputs(X: Floats, layers: list[Layer]) -> list[Floats]:
+    """Return the samples, what each hidden layer makes of them, and the scores of the classes."""
+    outputs = [X]
+    for weights, intercepts in layers[:-1]:
+        values = outputs[-1] @ weights
+        values += intercepts
+        outputs.append(np.maximum(values, 0.0, out=values))
+    weights, intercepts = layers[-1]
+    return [*outputs, outputs[-1] @ weights + intercepts]
+
+
+def _losses(of_target: Floats) -> Floats:
+    """Return minus the logarithms of probabilities of classes."""
+    return np.asarray(-np.log(np.clip(of_target, EPS, 1 - EPS)))
 
 
 def _errors(scores: Floats, targets: Codes) -> tuple[Floats, Floats]:
