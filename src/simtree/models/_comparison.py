@@ -282,7 +282,10 @@ class Comparison:
 
         If there is a budget, seconds are counted, and each candidate has all threads for itself.
         """
-        parts = [(number, name) for number in range(len(held_out)) for name in names]
+        # The longest first, so that no thread is left alone with them at the end. Those not tried yet are listed by simplicity.
+        places = {name: place for place, name in enumerate(names)}
+        longest_first = sorted(names, key=lambda name: (self.seconds.get(name, 0.0), places[name]), reverse=True)
+        parts = [(number, name) for name in longest_first for number in range(len(held_out))]
         n_threads = effective_n_jobs(self.n_jobs)
         if self.budget.is_limited or len(parts) < (n_threads if self._compute is None else 1):
             return
