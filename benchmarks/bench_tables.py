@@ -1,6 +1,6 @@
 """Tables with holes: boosted trees of simtree and of LightGBM and XGBoost on the same pairs, and what missing values cost.
 
-    SIMTREE_DATA=folder python benchmarks/bench_tables.py [--quick] [--data keystroke satimage lfw] [--splits 5] [--out FILE]
+    SIMTREE_DATA=folder python benchmarks/bench_tables.py [--quick] [--data keystroke satimage lfw] [--rates 0.1] [--out FILE]
     python benchmarks/bench_tables.py --costs [--before FOLDER] [--out FILE]
     python benchmarks/bench_tables.py --page [--out FILE] [--docs docs]
 
@@ -55,7 +55,7 @@ KINDS = (*F, "n_missing")
 PEERS = ("LightGBM", "XGBoost")
 # Rounds and leaves of boosting whose costs are measured.
 N_ROUNDS, N_LEAVES = 30, 63
-SETTINGS = tuple(Setting(rate, leaves) for leaves in (63, 15) for rate in (0.1, 0.03))
+LEAVES, RATES = (63, 15), (0.1, 0.03)
 # Share of the rounds and pairs of a run that only checks that everything works.
 CHECK_SHARE = 0.01
 MEDIANS = "simtree, medians"
@@ -153,13 +153,14 @@ def score(learn: Callable[..., Any], setting: Setting, split: Split, seed: int, 
     return evaluate(learn(training, setting=setting).pair_score(split.rows, split.X_test), split.same)
 
 
-def search(split: Split, n_pairs: int, share: float, known: dict[str, Setting]) -> dict[str, Setting]:
+def search(split: Split, n_pairs: int, share: float, rates: Sequence[float], known: dict[str, Setting]) -> dict[str, Setting]:
     """Return the setting of each library with the highest mean of the metrics, with three tenths deleted at random."""
+    settings = [Setting(rate, leaves) for leaves in LEAVES for rate in rates]
     with_some = holed(split, "at random", max(SHARES), 0)
     best = dict(known)
     for name, learn in learners(n_pairs).items():
         if name not in known:
-            means = {setting: float(np.mean(score(learn, setting, with_some, 0, share))) for setting in SETTINGS}
+            means = {setting: float(np.mean(score(learn, setting, with_some, 0, share))) for setting in settings}
             best[name] = max(means, key=means.__getitem__)
             print(f"{name}: {best[name]}, of {[round(mean, 4) for mean in means.values()]}", flush=True)
     return best
@@ -184,7 +185,13 @@ def run_split(
 
 
 def run(
-    name: str, numbers: Sequence[int], n_pairs: int, test: Pairs, kept: dict[str, Any], keep: Callable[[Any], None]
+    name: str,
+    numbers: Sequence[int],
+    n_pairs: int,
+    test: Pairs,
+    rates: Sequence[float],
+    kept: dict[str, Any],
+    keep: Callable[[Any], None],
 ) -> None:
     """Run what is not among the results that were kept; give ``keep`` all of them after each kind of holes."""
     read, split_of = PROBLEMS[name]
@@ -192,7 +199,7 @@ def run(
     settings = {library: Setting(**found) for library, found in kept.get("settings", {}).items()}
     results: dict[str, dict[str, Any]] = kept.get("results", {})
     # Inner fold of split 0: its test samples are training samples, and no reported split is like it.
-    settings = search(split_of(data, test, 0, 0), n_pairs, share, settings)
+    settings = search(split_of(data, test, 0, 0), n_pairs, share, rates, settings)
     for number in numbers:
         split = split_of(data, test, number, None)
         for way in WAYS:
@@ -350,6 +357,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=[name for name in PROBLEMS if name != "quick"], help="problems (all)")
     parser.add_argument("--splits", type=int, default=5, help="number of splits (5)")
     parser.add_argument("--pairs", type=int, default=20_000, help="number of training pairs (20,000)")
+    parser.add_argument("--rates", type=float, nargs="+", default=RATES, help="learning rates to choose from (0.1 and 0.03)")
     parser.add_argument("--costs", action="store_true", help="measure CPU time and memory of fits instead")
     parser.add_argument("--before", type=Path, help="folder with the sources of another version of simtree, for --costs")
     parser.add_argument("--page", action="store_true", help="write docs/missing_measured.md from the results")
@@ -381,7 +389,8 @@ def main() -> None:
         numbers = [1] if options.quick else range(1, options.splits + 1)
         for name in names:
             known = report.get("accuracy", {}).get(name, {})
-            run(name, numbers, 400 if options.quick else options.pairs, test, known, partial(keep_accuracy, name))
+            n_pairs = 400 if options.quick else options.pairs
+            run(name, numbers, n_pairs, test, options.rates, known, partial(keep_accuracy, name))
     print(tables(report))
 
 
