@@ -178,6 +178,7 @@ class TrainingPairs:
         pairs = self.sample_pairs(0, n_pairs)
         self._edges = coordinate_edges(self.pair_map, pairs, max_bins)
         if self.wide:
+            pairs = self.pair_map.complete(pairs)  # once for all coordinates
             for column, edges in enumerate(self._edges):
                 values = self.pair_map.some_values(pairs, [column])[0]
                 self.codes[:, column] = np.searchsorted(edges, values)
@@ -280,21 +281,46 @@ def coordinate_edges(pair_map: CoordinateSet, pairs: SamplePairs, max_bins: int 
     if {"min", "max"} <= set(pair_map.kinds):
         twins = dict(zip(pair_map.numbers("min").tolist(), pair_map.numbers("max").tolist(), strict=True))
     alone = set(range(len(edges))) - set(twins) - set(twins.values())
+    distinct = _distinct_of_pairs(pair_map, pairs, sampled, max_bins)
     for group in [[column] for column in sorted(alone)] + [list(pair) for pair in twins.items()]:
         all_values = partial(pair_map.some_values, pairs, group)
-        found = find_edges(pair_map.some_values(sampled, group), max_bins, all_values)
+        found = find_edges(pair_map.some_values(sampled, group), max_bins, all_values, distinct.get(group[0]))
         for column in group:
             edges[column] = found
     return edges
 
 
+def _distinct_of_pairs(
+    pair_map: CoordinateSet, pairs: SamplePairs, sampled: SamplePairs, max_bins: int | None
+) -> dict[int, NDArray[np.float64]]:
+    """Return the distinct values of those pairwise coordinates of which sampled pairs have no more than there are bins.
+
+    The pairwise coordinates of a pair are computed together, so they are computed once, and for few pairs at a time.
+    """
+    columns = [
+        column
+        for column in np.flatnonzero(pair_map.is_pairwise).tolist()
+        if max_bins is None or _n_distinct(_ordered(pair_map.some_values(sampled, [column]))) <= max_bins
+    ]
+    found = dict.fromkeys(columns, np.empty(0))
+    for start in range(0, pairs.n_pairs if columns else 0, CHUNK):
+        values = pair_map.some_values(pairs.take(slice(start, start + CHUNK)), columns)
+        for column, own in zip(columns, values, strict=True):
+            found[column] = _distinct(_ordered(np.concatenate([found[column], own])))
+    return found
+
+
 def find_edges(
-    sampled: NDArray[np.float64], max_bins: int | None, all_values: Callable[[], NDArray[np.float64]]
+    sampled: NDArray[np.float64],
+    max_bins: int | None,
+    all_values: Callable[[], NDArray[np.float64]],
+    distinct: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Return the sorted edges of at most ``max_bins`` bins: midpoints between neighbouring values.
 
     If there are more distinct values than bins, the bins hold about equally many sampled values. All values are requested
-    only if the distinct sampled values fit the bins. Infinite ones, which are states of missing values, are left out.
+    only if the distinct sampled values fit the bins, and what is ``distinct`` among them is not known. Infinite ones, which are
+    states of missing values, are left out.
 
     Examples
     --------
@@ -304,12 +330,11 @@ def find_edges(
     """
     ordered = _ordered(sampled)
     if max_bins is None or _n_distinct(ordered) <= max_bins:
-        everything = _ordered(all_values())
-        distinct = np.concatenate([everything[:1], everything[1:][everything[1:] != everything[:-1]]])
+        distinct = _distinct(_ordered(all_values())) if distinct is None else distinct
         if max_bins is None or len(distinct) <= max_bins:
             return _midpoints(distinct[:-1], distinct[1:])
         if len(ordered) < max_bins:  # the coordinate of most sampled pairs is missing
-            ordered = everything
+            ordered = _ordered(all_values())
     cuts = np.arange(1, max_bins) * len(ordered) // max_bins
     cuts = cuts[cuts > 0]
     return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))
@@ -319,6 +344,11 @@ def _ordered(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the finite values in increasing order; sorting all of them is faster than selecting the finite ones first."""
     ordered = np.sort(values, axis=None)
     return ordered[np.searchsorted(ordered, -MAX_FLOAT) : np.searchsorted(ordered, MAX_FLOAT, side="right")]
+
+
+def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distinct values of an array in increasing order."""
+    return np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
 
 
 def _n_distinct(ordered: NDArray[np.float64]) -> int:
