@@ -27,9 +27,10 @@ from simtree.models._early_stopping import (
     curve_from_state,
     hold_out,
 )
-from simtree.models._forest import MAX_SEEDS, TRAINING_SAMPLE, mean_values
+from simtree.models._forest import MAX_SEEDS, TRAINING_SAMPLE
 from simtree.models._open_set import is_open_set
 from simtree.models._tree_model import TreeModel
+from simtree.models._tree_values import mean_values
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training

@@ -30,6 +30,7 @@ from simtree.metrics import Roc, partial_auc, roc_curve, youden_threshold
 from simtree.models._base import LeafValues
 from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table, check_held_out, summarise_out_of_bag
 from simtree.models._tree import TreeLearner
+from simtree.models._tree_values import iter_blocks, mean_values
 from simtree.pairs._coordinates import OBLIQUE, SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training
@@ -41,8 +42,6 @@ from simtree.splitters import CartSplitter, Splitter
 from simtree.trees import _export as rules
 from simtree.trees._rank_tree import RankTree
 
-# Number of pairs that all trees score before the next ones, so that their rows stay in cache.
-SMALL_BLOCK = 4096
 # Number of pairs of the training ROC curve and of the out-of-bag ROC curve.
 TRAINING_SAMPLE = 20_000
 OOB_PAIRS = 200_000
@@ -580,18 +579,3 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
 
         in_threads(fill, list(iter_blocks(len(index))), self.n_jobs)
         return scores
-
-
-def iter_blocks(n: int) -> Iterator[slice]:
-    """Return the blocks of a range, small enough for the rows of a block of pairs to stay in cache for all trees."""
-    return (slice(start, min(start + SMALL_BLOCK, n)) for start in range(0, n, SMALL_BLOCK))
-
-
-def mean_values(trees: list[RankTree], values: list[NDArray[np.float64]], pairs: SamplePairs) -> NDArray[np.float64]:
-    """Return the mean over trees of the value of the terminal cell of each pair."""
-    total = np.zeros(pairs.n_pairs)
-    for rows in iter_blocks(pairs.n_pairs):
-        part = trees[0].pair_map.complete(pairs.take(rows))
-        for tree, of_cells in zip(trees, values, strict=True):
-            tree.add_values(part, of_cells, total[rows])
-    return total / len(trees)
