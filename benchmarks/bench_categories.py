@@ -160,7 +160,8 @@ def boosting(split: Split, seed: int, max_rounds: int) -> Score:
 
 
 def forest(split: Split, seed: int, max_rounds: int) -> Score:
-    model = SimilarityForest(n_estimators=min(50, max_rounds), min_pairs_split=20, bootstrap=False, n_jobs=1, random_state=seed)
+    how = {"min_pairs_split": 20, "bootstrap": False, "open_set": False, "n_jobs": 1, "random_state": seed}
+    model = SimilarityForest(n_estimators=min(50, max_rounds), **how)
     model.fit(split.table, split.train.same, pairs=rows_of(split.train))
     return lambda asked: model.pair_score(rows_of(asked), split.table)
 

@@ -61,6 +61,8 @@ MODELS = {
 OF_TABLES = {
     **MODELS,
     "chosen": clone(FOREST).set_params(categorical_features=["postcode"]),
+    "closed set": clone(FOREST).set_params(open_set=False),
+    "boosting of a closed set": clone(BOOSTING).set_params(open_set=False),
     "encoder": GaussianSimilarity(representation=ENCODED),
 }
 ENDS = (0, 120, 121, 300, 480)

@@ -205,9 +205,9 @@ def test_oblique_splits_do_not_read_categories_as_numbers():
     np.testing.assert_array_equal(n_same[tree.tree_.leaves], tree.tree_.cells.n_same[tree.tree_.leaves])
 
 
-def auc_of_ratios(codes, n_values, y, *, training):
+def auc_of_ratios(codes, n_values, y, *, training, closed_set=False):
     """Return the AUC of what was learned of pairs of values, on the pairs that it was learned from."""
-    learned = Categories.fit(codes, np.array([n_values]), PairSampler(y))
+    learned = Categories.fit(codes, np.array([n_values]), PairSampler(y), closed_set=closed_set)
     pairs = PairSampler(y).sample(20_000, np.random.default_rng(1))
     samples = CoordinateSet(("abs_diff",), 0, categories=learned).extend(codes, training=training)
     found = np.empty((len(pairs), 3))
@@ -228,23 +228,110 @@ def test_ratios_are_learned_out_of_fold():
     assert auc_of_ratios(codes, 12, y, training=False)[0] > 0.54
 
 
-def test_what_is_left_out_does_not_tell_same_pairs():
+@pytest.mark.parametrize(("n_samples", "n_values"), [(6, 4), (15, 12), (60, 12)])
+def test_ratios_of_a_closed_set_are_learned_out_of_fold(n_samples, n_values):
+    y = np.repeat(np.arange(20), n_samples)
+    noise = [np.random.default_rng(seed).integers(0, n_values, (len(y), 1)).astype(float) for seed in range(20)]
+    trained, looked_up = (
+        [auc_of_ratios(codes, n_values, y, training=training, closed_set=True)[0] for codes in noise]
+        for training in (True, False)
+    )
+    assert np.mean(trained) < 0.505 < 0.508 < np.mean(looked_up)
+
+
+@pytest.mark.parametrize("closed_set", [False, True])
+def test_what_is_left_out_does_not_tell_same_pairs(closed_set):
     """A value that two identities have: ratios without one of them would be known for same pairs only."""
     y = np.repeat(np.arange(40), 8)
     few = (y // 2)[:, None].astype(float)
-    of_ratios, best = auc_of_ratios(few, 20, y, training=True)
+    of_ratios, best = auc_of_ratios(few, 20, y, training=True, closed_set=closed_set)
     pairs = PairSampler(y).all_pairs()
     of_equality = roc_curve((few[pairs.first, 0] == few[pairs.second, 0]).astype(float), pairs.same).auc()
     assert max(of_ratios, best) < of_equality + 0.01
 
 
 @pytest.mark.slow
-def test_out_of_bag_figures_of_noise_are_those_of_chance():
+@pytest.mark.parametrize(("n_labels", "how"), [(100, {"bag": "classes"}), (20, {"open_set": False})], ids=["open", "closed"])
+def test_out_of_bag_figures_of_noise_are_those_of_chance(n_labels, how):
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(100), 6)
+    y = np.repeat(np.arange(n_labels), 600 // n_labels)
     table = pd.DataFrame({"code": rng.integers(0, 12, len(y)).astype(str)})
-    forest = SimilarityForest(n_estimators=50, max_depth=4, n_pairs=2000, bag="classes", oob_score=True, random_state=0)
+    forest = SimilarityForest(n_estimators=50, max_depth=4, n_pairs=2000, oob_score=True, random_state=0, **how)
     assert abs(forest.fit(table, y).oob_score_ - 0.5) < 0.05
+
+
+@pytest.mark.slow
+def test_held_out_figures_of_noise_of_a_closed_set_are_those_of_chance():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(20), 50)
+    table, new = (pd.DataFrame(rng.integers(0, 12, (len(y), 3)).astype(str), columns=list("abc")) for _ in range(2))
+    model = SimilarityBoosting(n_estimators=40, n_pairs=5000, open_set=False, early_stopping=True, random_state=0)
+    model.fit(table, y)
+    assert abs(model.validation_roc_.auc() - 0.5) < 0.03
+    assert abs(model.score(new, y) - 0.5) < 0.02
+
+
+def synonyms(seed):
+    """A table of 20 classes, each of which writes one of two values; another class writes the same two."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(20), 40)
+    word = 2 * (y % 10) + rng.integers(0, 2, len(y))
+    return pd.DataFrame({"word": [f"word {number}" for number in word], "size": rng.normal(size=len(y))}), y
+
+
+CLOSED = {
+    "forest": SimilarityForest(n_estimators=4, max_depth=4, n_pairs=2000, open_set=False, random_state=0),
+    "boosting": SimilarityBoosting(n_estimators=10, n_pairs=2000, open_set=False, early_stopping=False, random_state=0),
+}
+
+
+@pytest.mark.parametrize("way", ["labels", "pairs"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_values_of_few_classes_are_learned_if_no_other_classes_will_come(name, way):
+    """No value is held by two classes of each fold; folds of samples find that two values are written for one another."""
+    table, y = synonyms(0)
+    drawn = PairSampler(y).sample(4000, np.random.default_rng(0))
+    given = {"y": y} if way == "labels" else {"y": drawn.same, "pairs": np.column_stack([drawn.first, drawn.second])}
+    closed = clone(CLOSED[name]).fit(table, **given)
+    unsaid = clone(CLOSED[name]).set_params(open_set="auto").fit(table, **given)
+    assert closed.score(*synonyms(1)) > 0.95
+    assert unsaid.score(*synonyms(1)) < 0.85
+
+
+@pytest.mark.parametrize(("open_set", "expected"), [(False, False), (True, "auto")])
+def test_auto_tells_candidates_whether_the_set_is_closed(monkeypatch, open_set, expected):
+    make = {"forest": presets.Candidate(lambda size: clone(CLOSED["forest"]).set_params(open_set="auto"), False)}
+    monkeypatch.setattr(presets, "CANDIDATES", make)
+    table, y = synonyms(0)
+    auto = AutoSimilarity(target_fpr=0.2, open_set=open_set, random_state=0).fit(table, y)
+    assert auto.best_estimator_.open_set == expected
+    drawn = PairSampler(y).sample(4000, np.random.default_rng(0))
+    rows = np.column_stack([drawn.first, drawn.second])
+    assert auto.fit(table, drawn.same, pairs=rows).best_estimator_.open_set == expected
+
+
+def test_a_closed_set_is_not_one_of_unseen_classes():
+    with pytest.raises(ValueError, match="open_set=False says that no unseen identities will come, but bag='classes'"):
+        clone(CLOSED["forest"]).set_params(bag="classes").fit(*synonyms(0))
+
+
+def test_trees_are_not_added_to_those_of_other_ratios():
+    table, y = synonyms(0)
+    forest = clone(CLOSED["forest"]).set_params(warm_start=True).fit(table, y).set_params(n_estimators=5)
+    assert len(clone(forest).fit(table, y).trees_) == 5
+    with pytest.raises(ValueError, match="warm_start=True requires the samples, labels and bags"):
+        forest.set_params(open_set="auto").fit(table, y)
+    assert len(forest.set_params(open_set=False).fit(table, y).trees_) == 5
+
+
+def test_whether_the_set_is_closed_comes_back_from_a_file(tmp_path):
+    table, y = synonyms(0)
+    for open_set in (False, "auto"):
+        forest = clone(CLOSED["forest"]).set_params(open_set=open_set).fit(table, y)
+        forest.save(tmp_path / "m.simtree")
+        again = simtree.load(tmp_path / "m.simtree")
+        assert again.open_set == open_set
+        np.testing.assert_array_equal(again.pairwise_score(table[:20]), forest.pairwise_score(table[:20]))
 
 
 def test_often_confused_values_are_found():

@@ -29,7 +29,8 @@ def test_one_rule_says_what_an_open_set_is(n, open_set):
 
 
 def test_who_says_what_the_set_is_is_believed():
-    assert presets.forest_preset(PairSampler(labels(20)), open_set=False).bag == "samples"
+    closed = presets.forest_preset(PairSampler(labels(20)), open_set=False)
+    assert (closed.bag, closed.open_set) == ("samples", False)
     assert presets.forest_preset(PairSampler(labels(5)), open_set=True).bag == "classes"
 
 

@@ -32,6 +32,7 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
 # Parameters that models of this version of files did not have at first: written only if they have another value.
 ADDED = {"categorical_features": "from_dtype"}
+ADDED_TO = {"SimilarityForest": {"open_set": "auto"}}
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10
@@ -120,7 +121,7 @@ def refusal(what: str) -> str:
 def parameters_state(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as data; a random generator becomes None, and many parallel jobs become -1."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
-    for name, default in ADDED.items():
+    for name, default in (ADDED | ADDED_TO.get(type(estimator).__name__, {})).items():
         if isinstance(parameters.get(name), str) and parameters[name] == default:
             del parameters[name]
     external = _EXTERNAL.get(type(estimator).__name__)

@@ -86,7 +86,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         depends on the speed of the machine. The simplest candidate is always tried.
     open_set : bool or "auto", default="auto"
         Whether the model will be used on unseen identities, as in verification: cross-validation then leaves out entire
-        classes. ``"auto"`` is True if there are more than 10 classes, with a warning.
+        classes. ``"auto"`` is True if there are more than 10 classes, with a warning. It also decides how evidence of pairs of
+        values of a category is cross-fitted, see `SimilarityForest`.
     representation : transformer, optional
         Transformer applied to the samples first, see `SimilarityTree`. It is fitted inside the folds.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -285,7 +286,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         contents = self._contents
         if contents.is_plain:
             return make
-        return lambda size: for_table(make(size), contents)
+        # Folds of given pairs are those of an open set in any case; categories are learned as the user says.
+        closed_set = not (self.open_set_ and self.open_set)
+        return lambda size: for_table(make(size), contents, closed_set=closed_set)
 
     def _takes_missing(self) -> bool:
         # Candidates are made for what is found in fit; what was chosen decides afterwards.

@@ -99,7 +99,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         Number of rounds without improvement after which to stop.
     open_set : bool or "auto", default="auto"
         Whether entire identities are held out, because the model will be used on unseen ones. ``"auto"`` is True if there are
-        more than 10 labels. In pairs given as row indices, samples that same pairs link are taken for one identity.
+        more than 10 labels. In pairs given as row indices, samples that same pairs link are taken for one identity. It also
+        decides how evidence of pairs of values of a category is cross-fitted: over identities, or over samples.
     refit : bool, default=True
         Whether to refit on all data with the number of rounds that was found. If False, the trees grown without the held-out
         part are kept.
@@ -404,6 +405,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             )
         self.open_set_ = None if found is None or source.labels is None else open_set
         return found
+
+    def _is_closed_set(self) -> bool:
+        return self.open_set is False
 
     def _boosting_params(
         self,

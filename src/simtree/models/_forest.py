@@ -78,6 +78,10 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
     bag : {"samples", "classes"}, default="samples"
         What is drawn: samples, or entire classes. Out-of-bag estimates of ``"samples"`` hold for new samples of known classes
         (closed set), those of ``"classes"`` for unseen identities (open set).
+    open_set : bool or "auto", default="auto"
+        Whether the forest will be used on unseen identities. It decides how evidence of pairs of values of a category is
+        cross-fitted, over identities or over samples, and has no effect on numbers. ``"auto"`` is True if there are more than
+        10 labels; False, which ``bag="classes"`` contradicts, learns more of known classes.
     oob_score : bool, default=False
         Whether to compute out-of-bag scores: pairs are scored by trees that saw neither of their samples (or classes), all of
         them by the same number of trees. With fewer than about 40 trees a warning says that these are too few. Not available
@@ -164,6 +168,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         bag: str = "samples",
+        open_set: bool | str = "auto",
         oob_score: bool = False,
         representation: Any = None,
         categorical_features: ArrayLike | str | None = FROM_DTYPE,
@@ -193,6 +198,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         self.bootstrap = bootstrap
         self.max_samples = max_samples
         self.bag = bag
+        self.open_set = open_set
         self.oob_score = oob_score
         self.representation = representation
         self.categorical_features = categorical_features
@@ -266,10 +272,12 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                     "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
                 )
             seen = fingerprint(samples, source, units, n_drawn)
+            if self._is_closed_set() and self._n_codes():  # other ratios of categories, of which all trees share one table
+                seen += " closed set"
             if trees and seen != self._fingerprint:
                 raise ValueError(
-                    "warm_start=True requires the samples, labels and bags (bag, bootstrap, max_samples, groups) of the "
-                    "existing trees, because out-of-bag pairs are found from them; set warm_start=False to fit other data."
+                    "warm_start=True requires the samples, labels and bags (bag, bootstrap, max_samples, groups, open_set) of "
+                    "the existing trees, because out-of-bag pairs are found from them; set warm_start=False to fit other data."
                 )
             if not trees:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
@@ -438,6 +446,12 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         check_integer("n_estimators", self.n_estimators, 1)
         check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
         check_choice("bag", self.bag, ("samples", "classes"))
+        check_choice("open_set", self.open_set, (True, False, "auto"))
+        if self.open_set is False and self.bag == "classes":
+            raise ValueError(
+                "open_set=False says that no unseen identities will come, but bag='classes' is for them; "
+                "set bag='samples', or open_set=True."
+            )
         if self.refill_budget is not None:
             check_integer("refill_budget", self.refill_budget, 2)
         if self.refill and self.aggregation != "llr":
@@ -472,6 +486,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 f"oob_score=True: {shared} is fitted once on all samples, so that no pair is out of bag; "
                 "set oob_score=False, and use held-out data or cross-validation instead."
             )
+
+    def _is_closed_set(self) -> bool:
+        return self.open_set is False
 
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()

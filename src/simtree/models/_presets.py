@@ -63,7 +63,8 @@ def forest_preset(
     n_trees : int, default=50
         Number of trees.
     open_set : bool, optional
-        Whether new identities will come, so that bags are of identities; by default as `is_open_set` says.
+        Whether new identities will come, so that bags, and folds of categories, are of identities; by default as `is_open_set`
+        says.
     **parameters
         Further parameters of `SimilarityForest`, which take precedence.
 
@@ -80,6 +81,7 @@ def forest_preset(
         "coordinates": None if of_splitter else [*F, "product", *PAIRWISE],
         "min_pairs_split": _min_pairs_split(pairs),
         "bag": "classes" if (is_open_set(_n_labels(pairs)) if open_set is None else open_set) else "samples",
+        "open_set": "auto" if open_set is None else open_set,
         "bootstrap": enough,
         # Another representation or other directions may be fitted with labels, and no pair is then out of bag.
         "oob_score": enough

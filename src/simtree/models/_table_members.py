@@ -119,7 +119,7 @@ class Contents:
         return ColumnRepresentation(parts)
 
 
-def for_table(model: Similarity, contents: Contents) -> Similarity:
+def for_table(model: Similarity, contents: Contents, *, closed_set: bool = False) -> Similarity:
     """Return a model that takes a matrix with these contents; it is changed in place.
 
     Trees, forests and boosting compare categories themselves; other models are given complete numbers. Holes are filled in
@@ -131,6 +131,8 @@ def for_table(model: Similarity, contents: Contents) -> Similarity:
         The unfitted model.
     contents : Contents
         What the matrix holds.
+    closed_set : bool, default=False
+        Whether the model will meet the identities of the training data only, which categories are then learned for.
 
     Returns
     -------
@@ -141,12 +143,14 @@ def for_table(model: Similarity, contents: Contents) -> Similarity:
         return model
     parameters = model.get_params(deep=False)
     if "estimators" in parameters:
-        members = [(name, for_table(member, contents)) for name, member in parameters["estimators"]]
+        members = [(name, for_table(member, contents, closed_set=closed_set)) for name, member in parameters["estimators"]]
         return _set(model, estimators=members)
     if "estimator" in parameters:
-        return _set(model, estimator=for_table(parameters["estimator"], contents))
+        return _set(model, estimator=for_table(parameters["estimator"], contents, closed_set=closed_set))
     if isinstance(model, TreeModel):
         model = _set(model, categorical_features=contents.categories or FROM_DTYPE)
+        if closed_set and contents.categories:
+            model = _set(model, open_set=False)
         if contents.has_holes and contents.n_numbers and not model._takes_missing():
             model = _set(model, representation=_before(Imputer(indicator=True), model.representation))
         return model

@@ -86,8 +86,13 @@ class TreeModel(RepresentedMixin, Similarity):
         categories = None
         if self._n_codes():
             assert self.columns_ is not None
-            categories = Categories.fit(selected(samples, slice(n_features, None)), self.columns_.n_values, source, known)
+            codes = selected(samples, slice(n_features, None))
+            categories = Categories.fit(codes, self.columns_.n_values, source, known, closed_set=self._is_closed_set())
         return CoordinateSet(tuple(kinds), n_features, directions, categories)
+
+    def _is_closed_set(self) -> bool:
+        """Return whether the model is told that it will meet the identities of the training data only."""
+        return False
 
     def _takes_missing(self) -> bool:
         if self.representation is None or passes_missing(self.representation):

@@ -1,8 +1,12 @@
 """What is learned of categories: how rare their values are, and which pairs of values are often confused.
 
 The log-likelihood ratio of a pair of values is learned from labels, so it must not be looked up for a pair that it was learned
-from. Training samples are divided into folds, of identities if there are many and otherwise of samples, and ratios are computed
-without each pair of folds. A sample carries the number of its fold as a column; new samples have the number of none.
+from. Training samples are divided into folds, and ratios are computed without each pair of folds. A sample carries the number
+of its fold as a column; new samples have the number of none.
+
+Folds are of what will be new. For an open set they are of identities, if there are many. For a closed set they are of samples:
+ratios for training pairs would otherwise know nothing of the classes of these pairs, unlike those for new pairs, and few values
+would be left that several classes of each fold have.
 
 What is left out must not tell a same pair from a different one. So two folds are left out for every pair, and ratios are
 learned only of values that several units of each fold have: of a value that two identities have, a ratio without one of them
@@ -38,8 +42,8 @@ MAX_RATIOS = 1 << 12
 SHRINKAGE = 10.0
 # Half a pair of each kind is added, so that no ratio is infinite.
 SMOOTHING = 0.5
-# With fewer labels than this, folds are of samples: new pairs will be of the same identities. So they are if one has
-# more than this share of the samples: without it, and another fold, little would be left to learn from.
+# With fewer labels than this, folds are of samples even if the set may be open: little would be left to learn from without two
+# folds of identities. So they are if one identity has more than this share of the samples.
 MIN_IDENTITIES_FOR_FOLDS, MAX_SHARE = 11, 0.3
 # A ratio is learned of values that at least this many identities (or samples) of each fold have.
 MIN_HOLDERS = 2
@@ -110,7 +114,15 @@ class Categories:
         return len(self.n_values)
 
     @classmethod
-    def fit(cls, codes: Any, n_values: NDArray[np.int64], source: PairSource, known: NDArray[np.bool_] | None = None) -> Self:
+    def fit(
+        cls,
+        codes: Any,
+        n_values: NDArray[np.int64],
+        source: PairSource,
+        known: NDArray[np.bool_] | None = None,
+        *,
+        closed_set: bool = False,
+    ) -> Self:
         """Learn from the codes of training samples and their pairs; nothing depends on chance.
 
         Parameters
@@ -123,6 +135,8 @@ class Categories:
             Pairs of the samples.
         known : ndarray of bool of shape (n_samples,), optional
             Samples that may be used, if others are held out: the source is then restricted to them.
+        closed_set : bool, default=False
+            Whether new pairs will be of the same identities, so that folds are of samples, however many identities there are.
 
         Returns
         -------
@@ -136,7 +150,7 @@ class Categories:
             used = used & np.isin(np.arange(len(codes)), np.append(given.first, given.second))
         folds = np.full(len(codes), NO_FOLD)
         units = np.full(len(codes), -1)
-        folds[used], units[used] = _folds_and_units(source, used, rng)
+        folds[used], units[used] = _folds_and_units(source, used, rng, closed_set=closed_set)
         chance = rng.integers(0, N_FOLDS - 1, len(codes))
         drawn = source.sample(N_PAIRS, rng, positive_fraction=0.5, shuffle=False)
         of_pairs = folds[drawn.first], folds[drawn.second]
@@ -217,15 +231,18 @@ class Categories:
 
 
 def _folds_and_units(
-    source: PairSource, known: NDArray[np.bool_], rng: np.random.Generator
+    source: PairSource, known: NDArray[np.bool_], rng: np.random.Generator, *, closed_set: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the fold and the unit of each known sample: its identity if there are many and none is large, otherwise itself."""
+    """Return the fold and the unit of each known sample.
+
+    The unit is its identity if the set may be open, there are many and none is large; otherwise the sample itself.
+    """
     identities = same_identities(source, len(known))
     if source.labels is None:
         identities = np.unique(identities[known], return_inverse=True)[1]
     n_identities = int(identities.max()) + 1
     largest = np.bincount(identities).max() / len(identities)
-    if n_identities >= MIN_IDENTITIES_FOR_FOLDS and largest <= MAX_SHARE:
+    if not closed_set and n_identities >= MIN_IDENTITIES_FOR_FOLDS and largest <= MAX_SHARE:
         return assign_folds(n_identities, N_FOLDS, rng)[identities], identities
     return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
 
