@@ -282,12 +282,29 @@ def test_rounds_that_break_the_top_of_the_ranking_are_not_chosen(rng):
     for iteration, scores in ((5, sound), (10, broken), (15, broken), (20, broken)):
         assert not curve.stopped  # the average rose in the last ten rounds
         curve.add(iteration, scores)
-    assert curve.best_iteration == 5
+    assert curve.best.iteration == 5
     assert curve.stopped
     found = curve.columns()
     assert found["auc"][1] > found["auc"][0]
     assert found["log_loss"][1] < found["log_loss"][0]
     assert found["tpr"][1] > found["tpr"][0]
+
+
+def test_the_auc_decides_among_rounds_with_nearly_the_same_tpr(rng):
+    """The middle of the ranking gets better while its top stays: rounds that are as good at low rates are not the last word."""
+    same = rng.random(40_000) < 0.25
+    scores = rng.normal(np.where(same, 1.5, -1.5))
+    hard = same & (scores < -1.0)
+    curve = ValidationCurve(10, same, alone(same))
+    for iteration, raised in ((5, 0.0), (10, 0.4), (15, 0.8)):
+        curve.add(iteration, scores + raised * hard - 1e-3 * iteration * (same & (scores > 2.0)))
+    found = curve.columns()
+    assert found["tpr"][0] > found["tpr"][2] > 0.98 * found["tpr"][0]
+    assert curve.best.iteration == 15
+    worse = np.where(same & (scores > 1.0), scores - 1.0, scores) + hard
+    curve.add(20, worse)  # a higher AUC, and a TPR that is too low
+    assert curve.columns()["tpr"][3] < 0.98 * found["tpr"][0]
+    assert curve.best.iteration == 15
 
 
 @pytest.mark.parametrize("n", [40_000, 400])
@@ -344,7 +361,7 @@ def test_a_lucky_sample_at_the_top_does_not_end_the_search(rng):
         scores[(first == 0) & ~same] += -1.0 if iteration == 5 else 1.0
         curve.add(iteration, scores)
         assert not curve.stopped
-    assert curve.best_iteration == 55
+    assert curve.best.iteration == 55
 
 
 def test_held_out_identities_are_not_seen(people):

@@ -88,9 +88,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         If given, half of the different pairs are drawn among those whose scores by the trees so far are the highest of this
         share, and pairs are weighted such that the loss is still that of all pairs. Requires labelled samples and ``refresh``.
     early_stopping : bool or "auto", default="auto"
-        Whether part of the data is held out to find the number of rounds, by the TPR averaged over false positive rates around
-        0.001, and such that it does not fall at the lowest of them. ``"auto"`` does so unless too few pairs could be held out,
-        or ``warm_start`` is set.
+        Whether part of the data is held out to find the number of rounds: by the TPR averaged over false positive rates around
+        0.001, such that it does not fall at the lowest of them, and by the AUC among equals. ``"auto"`` does so unless too few
+        pairs could be held out, or ``warm_start`` is set.
     validation_fraction : float, default=0.2
         Share that is held out: of identities (open set) or of samples (closed set), of ``groups`` if they are given, or of
         given pairs that share no sample. Of other given pairs, those between the two parts are not used to find the number of
@@ -363,8 +363,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
                 if curve.stopped:
                     break
         self.best_iteration_, self.validation_roc_, self.validation_curve_ = (
-            curve.best_iteration,
-            curve.best_roc,
+            curve.best.iteration,
+            curve.best.roc,
             curve.columns(),
         )
         return grown[: self.best_iteration_], prepared

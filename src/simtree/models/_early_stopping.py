@@ -30,6 +30,8 @@ ROUNDS_PER_EVALUATION = 5
 FPR_RANGE, N_FPRS, MIN_DIFFERENT, MAX_FPR = (1e-4, 1e-2), 15, 10, 0.5
 # Of these rates the lowest, the middle and the highest one are watched: at none of them may the TPR fall.
 WATCHED = [0, N_FPRS // 2, N_FPRS - 1]
+# Rounds whose average TPR is lower than the highest by no more than this share of it are as good: the AUC decides among them.
+AS_GOOD = 0.02
 # Numbers of the units of the first and of the second sample of each pair.
 Units = tuple[NDArray[np.int64], NDArray[np.int64]]
 # Columns of a validation curve.
@@ -176,6 +178,32 @@ def _is_enough(pairs: IndexPairs) -> bool:
     return min(pairs.n_same, len(pairs) - pairs.n_same) >= MIN_HELD_OUT
 
 
+class _Rounds(NamedTuple):
+    """Held-out results after some rounds."""
+
+    iteration: int
+    tpr: float
+    auc: float
+    roc: Roc
+
+
+def _as_good(found: list[_Rounds]) -> list[_Rounds]:
+    """Return the rounds that may be the best, now or if some with a higher TPR come: others have none that are better in both.
+
+    Examples
+    --------
+    >>> results = [(5, 0.50, 0.90), (10, 0.600, 0.92), (15, 0.599, 0.91), (20, 0.595, 0.93)]
+    >>> [rounds.iteration for rounds in _as_good([_Rounds(*result, roc=None) for result in results])]
+    [10, 20]
+    """
+    least = (1.0 - AS_GOOD) * max(rounds.tpr for rounds in found)
+    kept: list[_Rounds] = []
+    for rounds in sorted(found, key=lambda rounds: (-rounds.tpr, rounds.iteration)):
+        if rounds.tpr >= least and all(rounds.auc > other.auc for other in kept):
+            kept.append(rounds)
+    return sorted(kept, key=lambda rounds: rounds.iteration)
+
+
 @dataclass
 class ValidationCurve:
     """Held-out results by the number of rounds.
@@ -194,10 +222,8 @@ class ValidationCurve:
     same: NDArray[np.bool_]
     units: Units
     results: list[tuple[float, ...]] = field(default_factory=list)
-    best_iteration: int = 0
-    best_roc: Roc = field(init=False)
     stopped: bool = False
-    _best: float = -np.inf
+    _good: list[_Rounds] = field(default_factory=list)
     _highest: float = -np.inf
     _highest_iteration: int = 0
     _floor: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(WATCHED)))
@@ -205,7 +231,7 @@ class ValidationCurve:
     def add(self, iteration: int, scores: NDArray[np.float64]) -> None:
         """Add the results after some rounds, and decide whether to stop.
 
-        Rounds are the best so far if they have the highest TPR on average, and at no watched rate a TPR that is more than two
+        Rounds are good if they have the highest TPR on average or nearly so, and at no watched rate a TPR that is more than two
         standard errors below that of earlier rounds: an average may rise while the top of the ranking breaks. While the average
         rises, rounds go on: what broke may be repaired.
         """
@@ -214,14 +240,20 @@ class ValidationCurve:
         rates = low_rates(int(np.count_nonzero(~same)))
         tprs = roc.at(rates)
         tpr = float(tprs.mean())
-        self.results.append((iteration, tpr, roc.auc(), log_loss(scores, same)))
+        rounds = _Rounds(iteration, tpr, roc.auc(), roc)
+        self.results.append((iteration, tpr, rounds.auc, log_loss(scores, same)))
         watched = tprs[WATCHED]
         self._floor = np.maximum(self._floor, watched - 2.0 * tpr_errors(roc, rates[WATCHED], scores, same, self.units))
         if tpr > self._highest:
             self._highest, self._highest_iteration = tpr, iteration
-        if tpr > self._best and (watched >= self._floor).all():
-            self._best, self.best_iteration, self.best_roc = tpr, iteration, roc
+        if (watched >= self._floor).all():
+            self._good = _as_good([*self._good, rounds])
         self.stopped = iteration - self._highest_iteration >= self.patience
+
+    @property
+    def best(self) -> _Rounds:
+        """The best rounds so far: of those that are good the ones with the highest AUC, the first of equals."""
+        return max(self._good, key=lambda rounds: rounds.auc)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the results as columns."""
