@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from simtree._kernels.categories import MAX_TOLD_APART
 from simtree.pairs._categories import LEFT_OUT, N_FOLDS, NO_FOLD, SETS, Categories
 from simtree.pairs._coordinates import SamplePairs
+from simtree.pairs._sampling import PairSampler
 
 
 def categories():
@@ -38,8 +40,8 @@ def expected(known, a, b, folds, chance):
         state = 3 if all(missing) else 2 if any(missing) else int(u == v)
         equality.append([0.0, 1.0, np.inf, -np.inf][state])
         own = known.rarities[int(known.n_values[:k].sum()) :][:n]
-        shared = own[int(u)] if state == 1 and u < n else known.unseen[k]
-        rarity.append(shared if state == 1 else equality[-1] - 1.0)
+        of_values = [own[int(value)] if 0 <= value < n else known.unseen[k] for value in (u, v)]
+        rarity.append([-1.0 - sum(of_values), of_values[0], np.inf, -np.inf][state])
         if state > 1 and not known.lacking[k, state - 2]:  # no training pair lacked it so
             ratio.append(equality[-1])
             continue
@@ -73,6 +75,21 @@ def test_coordinates_of_categories_equal_the_oracle_and_are_symmetric():
     swapped = np.empty((500, 7))
     known.fill(SamplePairs(samples, samples, second, first), 1, 1, swapped)
     np.testing.assert_array_equal(swapped[:, 1:], found[:, 1:])
+
+
+def test_many_different_values_are_not_told_apart_by_their_rarities():
+    """Every pair of up to 20 values has a bin of its own; pairs of more would take the bins of shared values."""
+    for n, told_apart in ((MAX_TOLD_APART, True), (MAX_TOLD_APART + 1, False)):
+        codes = np.repeat(np.arange(n), 2 + np.arange(n))[:, None].astype(float)
+        known = Categories.fit(codes, np.array([n]), PairSampler(np.arange(len(codes)) % 2))
+        first, second = np.triu_indices(len(codes), 1)
+        found = np.empty((len(first), 3))
+        samples = np.column_stack([codes, np.full(len(codes), NO_FOLD), np.zeros(len(codes))])
+        known.fill(SamplePairs(samples, samples, first.astype(np.int32), second.astype(np.int32)), 0, 0, found)
+        different = codes[first, 0] != codes[second, 0]
+        assert (len(np.unique(found[different, 1])) > n) == told_apart
+        assert found[different, 1].max() <= -1.0
+        assert len(np.unique(found[:, 1])) <= 254
 
 
 def test_every_pair_of_folds_has_its_set():

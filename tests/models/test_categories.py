@@ -160,7 +160,7 @@ def test_both_lacking_a_word_may_speak_for_one_person_and_one_lacking_it_against
     equal, different, one, both = scores[0, 1], scores[0, 2], scores[0, 3], scores[3, 4]
     assert both > equal > different >= one
     assert scores[5, 6] > different  # a word that nobody had, and both have
-    assert scores[5, 7] == scores[5, 0] == different
+    assert max(scores[5, 7], scores[5, 0]) < equal  # two words, of which nobody had one, or both
     assert scores[5, 3] == one
 
 
@@ -295,7 +295,8 @@ def test_values_of_few_classes_are_learned_if_no_other_classes_will_come(name, w
     closed = clone(CLOSED[name]).fit(table, **given)
     unsaid = clone(CLOSED[name]).set_params(open_set="auto").fit(table, **given)
     assert closed.score(*synonyms(1)) > 0.95
-    assert unsaid.score(*synonyms(1)) < 0.85
+    learned, of_unsaid = (int(model.trees_[0].pair_map.categories.n_keys.sum()) for model in (closed, unsaid))
+    assert learned >= 60 > 0 == of_unsaid
 
 
 @pytest.mark.parametrize(("open_set", "expected"), [(False, False), (True, "auto")])

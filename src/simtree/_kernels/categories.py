@@ -1,4 +1,4 @@
-"""Coordinates of pairs of categories: equality, the rarity of a shared value, and what is known of a pair of values.
+"""Coordinates of pairs of categories: equality, the rarity of a shared value or of two, and what is known of a pair of values.
 
 Samples have one column per category with the code of its value: NaN if it is missing, and at least ``n_values`` if it is not in
 the vocabulary. Two more columns have the fold of a sample and a random number, by which values of a training pair are looked up
@@ -15,8 +15,9 @@ from simtree._kernels.missing import BOTH_MISSING, ONE_MISSING
 
 # Values of the equality of two categories.
 DIFFERENT, EQUAL = 0.0, 1.0
-# Rarity of two different values; that of a shared value is at least 0.
-NOT_SHARED = -1.0
+# Rarity of two different values is this less the rarities of both; that of a shared value is at least 0. Of a category with
+# more values than the second number it is this alone: pairs of so many values would take the bins of the shared ones.
+NOT_SHARED, MAX_TOLD_APART = -1.0, 20
 # Coordinates per category.
 N_COORDINATES = 3
 
@@ -103,6 +104,10 @@ def fill_categories(
             elif state == 0:
                 pairwise[p, place + k] = DIFFERENT
                 pairwise[p, place + n + k] = NOT_SHARED
+                if n_values[k] <= MAX_TOLD_APART:
+                    rarity_u = rarities[rarity_start[k] + np.int64(u)] if u < n_values[k] else unseen[k]
+                    rarity_v = rarities[rarity_start[k] + np.int64(v)] if v < n_values[k] else unseen[k]
+                    pairwise[p, place + n + k] = NOT_SHARED - (rarity_u + rarity_v)
             else:
                 missing = ONE_MISSING if state == 2 else BOTH_MISSING
                 pairwise[p, place + k] = missing
