@@ -246,18 +246,30 @@ def installed() -> list[str]:
 # Results
 
 
+def complete(splits: dict[str, dict[str, float]]) -> dict[str, NDArray[np.float64]]:
+    """Return the AUCs of the models that were run on all splits of a table."""
+    names = [name for name in MODELS if all(name in found for found in splits.values())]
+    return {name: np.array([found[name] for found in splits.values()]) for name in names}
+
+
+def difference(of: dict[str, NDArray[np.float64]], name: str) -> tuple[float, float]:
+    """Return the mean difference of boosting to a peer, and its standard error."""
+    differences = of["boosting"] - of[name]
+    error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
+    return float(differences.mean()), float(error)
+
+
 def table_of(runs: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Return mean AUCs, and the mean difference of boosting to each peer with its standard error."""
-    names = [name for name in MODELS if all(name in found for splits in runs.values() for found in splits.values())]
+    """Return mean AUCs, and the mean difference of boosting to each peer with its standard error; "-" for what was not run."""
+    results = {table: complete(splits) for table, splits in runs.items()}
+    names = [name for name in MODELS if any(name in of for of in results.values())]
     compared = [name for name in names if name not in OURS and "boosting" in names]
     rows = []
-    for table, splits in runs.items():
-        of = {name: np.array([found[name] for found in splits.values()]) for name in names}
-        row = [table, *(f"{of[name].mean():.4f}" for name in names)]
+    for table, of in results.items():
+        row = [table, *(f"{of[name].mean():.4f}" if name in of else "-" for name in names)]
         for name in compared:
-            differences = of["boosting"] - of[name]
-            error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
-            row.append(f"{differences.mean():+.4f} ± {error:.4f}")
+            both = name in of and "boosting" in of
+            row.append("{:+.4f} ± {:.4f}".format(*difference(of, name)) if both else "-")
         rows.append(row)
     return markdown_table(["table", *names, *(f"boosting less {name}" for name in compared)], rows)
 
@@ -266,11 +278,13 @@ def lost(runs: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     """Return the comparisons in which boosting is behind by more than a standard error."""
     found = []
     for table, splits in runs.items():
-        for name in next(iter(splits.values())):
-            differences = np.array([of["boosting"] - of[name] for of in splits.values()])
-            error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
-            if name not in OURS and differences.mean() < -error:
-                found.append(f"{table}, {name}: {differences.mean():+.4f} ± {error:.4f}")
+        of = complete(splits)
+        for name in of:
+            if name in OURS or "boosting" not in of:
+                continue
+            mean, error = difference(of, name)
+            if mean < -error:
+                found.append(f"{table}, {name}: {mean:+.4f} ± {error:.4f}")
     return found
 
 
