@@ -53,7 +53,8 @@ HEAD = """# Tables of categories
 
 How good are boosted trees and forests on tables of categories, compared with LightGBM and CatBoost with native categories? Mean
 AUC of pairs of new samples over {splits}; all models learn from the same {pairs:,} pairs.
-`python benchmarks/bench_categories.py --help` says what each model is given, and how its settings are chosen.
+`python benchmarks/bench_categories.py --help` says what each model is given, and how its settings are chosen. How categories
+are compared was developed with splice, german and Soybean ([decision 27](decisions/027-columns-and-categories.md)).
 
 """
 
