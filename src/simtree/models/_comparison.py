@@ -22,7 +22,8 @@ from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, criteri
 from simtree.models._timing import Budget, Cost, measure_cost
 from simtree.pairs._sources import PairSource
 
-# Partitions into folds that are made at most: what a third one led to was not better on test data.
+# Partitions into folds that are made at most: what a third one led to was not better for new samples of
+# three tables (decision 16).
 MAX_REPEATS = 2
 # To estimate the time: members that a stack usually has, and the share of the time of all candidates in all folds that the
 # first partition usually takes, if candidates are given up after its first fold, and that each later partition takes.

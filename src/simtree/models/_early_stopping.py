@@ -188,7 +188,7 @@ class _Rounds(NamedTuple):
 
 
 def _as_good(found: list[_Rounds]) -> list[_Rounds]:
-    """Return the rounds that may be the best, now or if some with a higher TPR come: others have none that are better in both.
+    """Return the rounds that may be the best, now or later: TPR nearly the highest, and no others better in both TPR and AUC.
 
     Examples
     --------
