@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from simtree._utils.matrices import MAX_SQUARED
-from simtree.metrics._roc import FloatArray, check_scores
-
-Counts = NDArray[np.int64]
+from simtree.metrics._roc import Counts, FloatArray, check_scores, grouped
 
 
 def d_prime(scores: ArrayLike, same: ArrayLike) -> float:
@@ -156,13 +154,6 @@ def monotone_llr(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, FloatA
     changes = np.flatnonzero(np.diff(ratio) > 0.0)
     keep = np.unique(np.concatenate([[0], changes, changes + 1, [len(values) - 1]]))
     return values[keep], np.log(ratio[keep])
-
-
-def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, Counts, Counts]:
-    """Return the distinct scores in increasing order, and the numbers of same and of different pairs at each."""
-    values, where = np.unique(score, return_inverse=True)
-    n_same = np.bincount(where[is_same], minlength=len(values))
-    return values, n_same, np.bincount(where, minlength=len(values)) - n_same
 
 
 def likelihood_ratios(n_same: Counts | FloatArray, n_different: Counts | FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from simtree._utils.matrices import check_unmasked
 from simtree._utils.validation import check_pair_labels
 
 FloatArray = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 # Two rates and their difference are each rounded once: smaller differences are due to rounding, not to a better threshold.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -214,13 +215,20 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     >>> roc.thresholds.tolist()
     [inf, 3.0, 2.0, 1.0]
     """
-    score, is_same = check_scores(scores, same)
-    from sklearn.metrics import roc_curve as sklearn_roc_curve  # imported here to keep the import of simtree fast
-
+    values, n_same, n_different = grouped(*check_scores(scores, same))
     # Collinear knots are operating points too, which tpr_at_fpr needs.
-    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds up the scores to see whether they are finite
-        fpr, tpr, thresholds = sklearn_roc_curve(is_same, score, drop_intermediate=False)
-    return Roc(fpr, tpr, thresholds)
+    fpr, tpr = (np.append(0, np.cumsum(counts[::-1])) / counts.sum() for counts in (n_different, n_same))
+    return Roc(fpr, tpr, np.append(np.inf, values[::-1]))
+
+
+def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, Counts, Counts]:
+    """Return the distinct scores in increasing order, and the numbers of same and of different pairs at each."""
+    order = np.argsort(score)
+    ordered = score[order]
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    n_same, n_all = np.cumsum(is_same[order])[last], last + 1
+    n_same, n_all = np.diff(n_same, prepend=0), np.diff(n_all, prepend=0)
+    return ordered[last], n_same, n_all - n_same
 
 
 def check_scores(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:

@@ -77,6 +77,7 @@ class Chooser:
         self._thinned = {most: [_thin(fold.pairs.same, most) for fold in folds] for most in (FOR_MAPS, FOR_WEIGHTS)}
         self._maps: dict[tuple[str, Folds], MonotoneMap] = {}
         self._known_ratios: dict[tuple[str, Folds, int], FloatArray] = {}
+        self._known_thinned: dict[tuple[str, Folds], FloatArray] = {}
         self._known_shares: dict[tuple[tuple[str, ...], Folds], FloatArray] = {}
         self._known_members: dict[Folds, tuple[str, ...]] = {}
 
@@ -129,6 +130,7 @@ class Chooser:
             found.append((judged, members))
             members = self._with_shares(self._without_least(members, folds), folds)
         self._known_ratios.clear()  # they take much memory
+        self._known_thinned.clear()
         highest = max(value for value, _ in found)
         enough = [entry for entry in found if entry[0] >= highest - TOLERANCE]
         return min(enough, key=lambda entry: (len(entry[1]), -entry[0]))[1]
@@ -211,7 +213,9 @@ class Chooser:
         return self._maps[name, folds]
 
     def _ratios(self, name: str, folds: Folds) -> FloatArray:
-        return self._map(name, folds).apply(self._scores(name, folds, FOR_WEIGHTS))
+        if (name, folds) not in self._known_thinned:
+            self._known_thinned[name, folds] = self._map(name, folds).apply(self._scores(name, folds, FOR_WEIGHTS))
+        return self._known_thinned[name, folds]
 
     def _scores(self, name: str, folds: Folds, most: tuple[int, int]) -> FloatArray:
         return np.concatenate([self.folds[k].scores[name][self._thinned[most][k]] for k in folds])

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from simtree._utils.matrices import MAX_FLOAT
 from simtree.io._fields import Fields
 from simtree.metrics import FloatArray
-from simtree.metrics._likelihood_ratio import grouped, likelihood_ratios
+from simtree.metrics._likelihood_ratio import likelihood_ratios
+from simtree.metrics._roc import grouped
 
 # More knots in a model file are treated as damage.
 MAX_KNOTS = 1 << 20
