@@ -11,7 +11,9 @@ from simtree import (
     PosteriorSimilarity,
     VotingSimilarity,
     WithinClassWhitening,
+    load,
 )
+from simtree.metrics import roc_curve
 from simtree.models import _posterior as posterior
 from simtree.pairs._sampling import PairSampler
 
@@ -23,11 +25,51 @@ def fitted(blobs):
     return PosteriorSimilarity(TREES).fit(*blobs)
 
 
-def test_score_is_the_log_of_the_sum_of_products_over_priors(blobs, fitted):
+def test_score_is_the_log_odds_of_a_same_pair_less_those_of_the_priors(blobs, fitted):
     X, _ = blobs
+    probabilities, prior = fitted.representation_.transform(X[:30]), fitted.priors_ @ fitted.priors_
     own = posterior.PRIOR_SHARE
-    mixed = (1.0 - own) * fitted.representation_.transform(X[:30]) + own * fitted.priors_
-    np.testing.assert_allclose(fitted.pairwise_score(X[:30]), np.log(mixed / fitted.priors_ @ mixed.T), rtol=1e-9, atol=1e-9)
+    same = (1.0 - own) * probabilities @ probabilities.T + own * prior
+    expected = np.log(same / (1.0 - same)) - np.log(prior / (1.0 - prior))
+    np.testing.assert_allclose(fitted.pairwise_score(X[:30]), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_classes_of_unequal_size_are_compared_by_the_probability_of_a_same_pair():
+    """Divided by the priors, as if each class had as many same pairs, products rank pairs of rare classes first."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [1200, 100, 100])
+    X = rng.normal(size=(len(y), 2)) + 2.0 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[y]
+    model = PosteriorSimilarity(LogisticPosterior(random_state=0)).fit(X[::2], y[::2])
+    probabilities = model.representation_.transform(X[1::2])
+    first, second = np.triu_indices(len(probabilities), 1)
+    same = y[1::2][first] == y[1::2][second]
+    ratios = np.sum(probabilities[first] * probabilities[second] / model.priors_, axis=1)
+    roc = roc_curve(model.pair_score(np.column_stack([first, second]), X[1::2]), same)
+    assert roc.auc() > roc_curve(ratios, same).auc() + 0.05
+
+
+def test_score_with_as_many_same_pairs_of_each_sample_is_the_log_of_products_over_priors(blobs):
+    X, y = blobs
+    model = PosteriorSimilarity(TREES, same_weighting="samples").fit(X, y)
+    own = posterior.PRIOR_SHARE
+    mixed = (1.0 - own) * model.representation_.transform(X[:30]) + own * model.priors_
+    np.testing.assert_allclose(model.pairwise_score(X[:30]), np.log(mixed / model.priors_ @ mixed.T), rtol=1e-9, atol=1e-9)
+    assert model._max_score() == pytest.approx(-np.log(model.priors_.min()), abs=1e-5)
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "samples"])
+def test_weighting_survives_a_model_file(blobs, weighting, tmp_path):
+    X, y = blobs
+    model = PosteriorSimilarity(TREES, same_weighting=weighting).fit(X, y)
+    model.save(tmp_path / "model.simtree")
+    loaded = load(tmp_path / "model.simtree")
+    assert loaded.same_weighting == weighting
+    np.testing.assert_array_equal(loaded.pairwise_score(X[:9]), model.pairwise_score(X[:9]))
+
+
+def test_unknown_weighting_is_refused(blobs):
+    with pytest.raises(ValueError, match="same_weighting='classes'"):
+        PosteriorSimilarity(TREES, same_weighting="classes").fit(*blobs)
 
 
 def test_priors_are_shares_of_the_classes(blobs, fitted):
@@ -42,7 +84,7 @@ def test_scores_are_finite_and_at_most_the_maximum(blobs, fitted):
     scores = fitted.pairwise_score(X, np.concatenate([X, 1e30 * X]))
     assert np.isfinite(scores).all()
     assert scores.max() <= fitted._max_score()
-    assert fitted._max_score() == pytest.approx(-np.log(fitted.priors_.min()), abs=1e-5)
+    assert fitted._max_score() == pytest.approx(-np.log(posterior.PRIOR_SHARE * fitted.priors_ @ fitted.priors_), abs=1e-5)
 
 
 def test_threshold_is_that_of_cross_fitted_probabilities():

@@ -40,7 +40,7 @@ MIN_SHOWN, MAX_SHOWN = 10, 30
 UNEXPLAINED: dict[type, str] = {
     GaussianSimilarity: "a ratio of Gaussian likelihoods",
     DistanceSimilarity: "a distance",
-    PosteriorSimilarity: "a ratio of class posteriors",
+    PosteriorSimilarity: "a comparison of class posteriors",
     VotingSimilarity: "an ensemble of several models",
 }
 

@@ -32,7 +32,7 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
 # Parameters that models of this version of files did not have at first: written only if they have another value.
 ADDED = {"categorical_features": "from_dtype"}
-ADDED_TO = {"SimilarityForest": {"open_set": "auto"}}
+ADDED_TO = {"SimilarityForest": {"open_set": "auto"}, "PosteriorSimilarity": {"same_weighting": "pairs"}}
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10

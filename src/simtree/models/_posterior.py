@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simtree._kernels.compilation import announced_compilation
-from simtree._utils.validation import check_n_jobs
+from simtree._utils.validation import check_choice, check_n_jobs
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
@@ -20,25 +20,30 @@ from simtree.pairs._inputs import check_training
 from simtree.pairs._store import mapped
 from simtree.representation._applied import fitted_rows
 
-# Share of the prior in a posterior, so that no ratio is zero.
+# Share of the prior in the probability of a same pair, so that no score is infinite.
 PRIOR_SHARE = 1e-6
-# Smallest prior of a class.
+# Smallest prior of a class, of a same pair and of a different one.
 MIN_PRIOR = 1e-9
+WEIGHTINGS = ("pairs", "samples")
 
 
 @register(MODEL)
 class PosteriorSimilarity(RepresentedMixin, Similarity):
     """The log-likelihood ratio of same against different pairs, by probabilities of the classes seen in training.
 
-    If a representation returns the probability p_k of each class k, and q_k is its prior, the likelihood ratio of a pair is
-    Σ_k p_k p'_k / q_k; the score is its logarithm. No score is better if the classes are those of training (closed set) and the
-    probabilities are right; of unseen identities it says little. Labelled samples are required.
+    If a representation returns the probability p_k of each class k, two samples are of the same class with probability
+    s = Σ_k p_k p'_k. The score is log(s / (1 - s)), less its value for the priors of the classes: no score of pairs of random
+    samples is better if the classes are those of training (closed set) and the probabilities are right. Of unseen identities
+    it says little. Labelled samples are required.
 
     Parameters
     ----------
     representation : transformer
         Transformer that returns one probability per class: `ForestPosterior`, `BoostingPosterior`, `NetworkPosterior`,
         `LogisticPosterior`, a Pipeline that ends in one of them, or the `MeanPosterior` of several.
+    same_weighting : {"pairs", "samples"}, default="pairs"
+        Which same pairs the ratio is for: all of them alike, most of which are those of large classes, or as many of each
+        sample, so that a class counts by its size q_k. The score is then log Σ_k p_k p'_k / q_k.
     preprocessor : array-like or callable, optional
         Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers; see `SimilarityTree`.
     n_jobs : int or None, default=None
@@ -67,7 +72,7 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = PosteriorSimilarity(ForestPosterior(n_estimators=50, random_state=0)).fit(X, y)
     >>> model.pair_score([[X[0], X[1]], [X[0], X[100]]]).round(1)
-    array([  1.1, -13.1])
+    array([ 14.9, -14.2])
     """
 
     priors_: NDArray[np.float64]
@@ -76,10 +81,12 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
         self,
         representation: Any,
         *,
+        same_weighting: str = "pairs",
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.representation = representation
+        self.same_weighting = same_weighting
         self.preprocessor = preprocessor
         self.n_jobs = n_jobs
 
@@ -121,19 +128,27 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
         """Set the priors and what follows from them."""
         self.priors_ = priors
         self._products = CoordinateSet(("dot",), len(priors))
+        self._prior = float(np.clip(priors @ priors, MIN_PRIOR, 1.0 - MIN_PRIOR))
 
     def _check_parameters(self) -> None:
         if self.representation is None:
             raise ValueError(
                 "representation=None, but probabilities of classes are required; give one such as ForestPosterior()."
             )
+        check_choice("same_weighting", self.same_weighting, WEIGHTINGS)
         check_n_jobs(self.n_jobs)
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        return {"representation": self._get_representation_state(), "priors": self.priors_}
+        return {
+            "representation": self._get_representation_state(),
+            "priors": self.priors_,
+            "same_weighting": self.same_weighting,
+        }
 
     def _set_fitted_state(self, fields: Fields) -> None:
         n_classes = self._set_representation_state(fields)
+        # Files of before, which do not say it, have scores of this weighting.
+        self.same_weighting = fields.string("same_weighting", WEIGHTINGS) if fields.has("same_weighting") else "samples"
         self._set_priors(fields.array("priors", "float64", (n_classes,), low=MIN_PRIOR, high=1.0))
 
     def _summary(self) -> dict[str, Any]:
@@ -145,18 +160,21 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
         return self._scaled(self._represent(samples))
 
     def _scaled(self, posteriors: NDArray[Any]) -> NDArray[np.float64]:
-        """Return probabilities divided by the roots of the priors, whose inner product is the likelihood ratio."""
-        return np.asarray(np.clip(posteriors, 0.0, 1.0) / np.sqrt(self.priors_))
+        """Return what the inner product is taken of: probabilities, divided by the roots of the priors if samples count."""
+        clipped = np.clip(posteriors, 0.0, 1.0, dtype=np.float64)
+        return clipped if self.same_weighting == "pairs" else clipped / np.sqrt(self.priors_)
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
-        ratios = self._products.complete(pairs).pairwise[:, 0]
-        return np.minimum(_log_ratio(ratios), self._max_score())
+        return np.minimum(self._log_ratio(self._products.complete(pairs).pairwise[:, 0]), self._max_score())
 
     def _max_score(self) -> float:
-        return float(_log_ratio(1.0 / self.priors_.min()))
+        highest = 1.0 if self.same_weighting == "pairs" else 1.0 / self.priors_.min()
+        return float(self._log_ratio(np.array(highest)))
 
-
-def _log_ratio(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logarithm of the ratio of posteriors that are mixed with a small share of the prior."""
-    own = (1.0 - PRIOR_SHARE) ** 2
-    return np.log(own * ratios + (1.0 - own))
+    def _log_ratio(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-likelihood ratio of pairs from inner products, with a little of the prior so that it is finite."""
+        if self.same_weighting == "samples":
+            own = (1.0 - PRIOR_SHARE) ** 2
+            return np.log(own * products + (1.0 - own))
+        same = (1.0 - PRIOR_SHARE) * np.minimum(products, 1.0) + PRIOR_SHARE * self._prior
+        return np.log(same / (1.0 - same)) - np.log(self._prior / (1.0 - self._prior))
