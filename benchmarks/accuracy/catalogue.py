@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import QuantileTransformer
 
 from accuracy import data, lists, peers, small
 from accuracy.data import Split
@@ -168,13 +167,8 @@ def keystroke_split(scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_identities(keystroke_samples(scale), 30 / 51, scale.pairs(200_000, 1_000_000), split, choice)
 
 
-def quantiles(training: Training) -> QuantileTransformer:
-    return QuantileTransformer(n_quantiles=min(1_000, len(training.X)), random_state=0)
-
-
 KEYSTROKE_F = lists.boosting("f", 200_000)
-BOOSTING_ON_ALL = lists.boosting("all coordinates", 600_000, kinds=ALL)
-BOOSTING_ON_QUANTILES = lists.boosting("all coordinates of quantiles", 600_000, kinds=ALL, represent=quantiles)
+BOOSTING_ON_ALL = lists.boosting("all coordinates", 200_000, kinds=ALL)
 
 
 def whitened_quantiles(training: Training) -> Pipeline:
@@ -211,7 +205,6 @@ KEYSTROKE_MODELS = (
     *lists.embedding_models(quantiles=True),
     *KEYSTROKE_F.models,
     *BOOSTING_ON_ALL.models,
-    *BOOSTING_ON_QUANTILES.models,
     lists.AUTO,
 )
 KEYSTROKE = Benchmark(
@@ -230,7 +223,6 @@ KEYSTROKE = Benchmark(
         ),
         *KEYSTROKE_F.comparisons,
         *BOOSTING_ON_ALL.comparisons,
-        *BOOSTING_ON_QUANTILES.comparisons,
     ),
 )
 

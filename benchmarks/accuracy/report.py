@@ -59,7 +59,8 @@ def collect(benchmark: Benchmark, found: dict[str, Values], splits: tuple[int, .
     problems = []
     for problem in benchmark.problems:
         units = list(units_of(problem, splits, choose))
-        known = [model for model in benchmark.models if all(run_name(model, unit) in found for unit in units)]
+        plain = [unit for unit in units if unit.kind != "fold"]
+        known = [model for model in benchmark.models if all(run_name(model, unit) in found for unit in plain)]
         problems.append(problem_metrics(problem, known, units, found))
     return {
         "name": benchmark.name,
@@ -85,7 +86,7 @@ def problem_metrics(problem: Problem, models: list[Model], units: list[Unit], fo
         for k, fpr in enumerate(problem.fpr):
             if all(run["tpr"][k] is not None for run in runs):
                 metrics[tpr_at(fpr)] = [run["tpr"][k] for run in runs]
-        if folds:
+        if folds and all(run_name(model, unit) in found for unit in folds):
             metrics[OFFICIAL] = official_accuracies([found[run_name(model, unit)] for unit in folds])
         entries.append(
             {
@@ -99,6 +100,21 @@ def problem_metrics(problem: Problem, models: list[Model], units: list[Unit], fo
         )
         n_pairs = [{"same": run["n_same"], "different": run["n_different"]} for run in runs]
     return {"name": problem.name, "pairs": n_pairs, "models": entries}
+
+
+def added(stored: Values, new: Values) -> Values:
+    """Return stored results with the models of a new run, which replace those of the same names; splits must be the same."""
+    if stored["splits"] != new["splits"] or stored["scale"] != new["scale"]:
+        raise ValueError(
+            f"the stored results of {stored['name']} are of splits {stored['splits']} and scale {stored['scale']!r}, the new "
+            f"ones of {new['splits']} and {new['scale']!r}; run the same splits and scale."
+        )
+    problems = []
+    for old, own in zip(stored["problems"], new["problems"], strict=True):
+        replaced = {entry["model"]: entry for entry in own["models"]}
+        kept = [replaced.pop(entry["model"], entry) for entry in old["models"]]
+        problems.append({**old, "models": [*kept, *replaced.values()]})
+    return {**stored, **new, "problems": problems}
 
 
 # Paired differences and ranks

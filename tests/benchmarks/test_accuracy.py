@@ -366,15 +366,18 @@ def test_parameters_of_classifiers_are_searched_for(training):
 def test_settings_are_found_once_and_reused(tmp_path, training, monkeypatch):
     file = tmp_path / "settings.json"
     problem = catalogue.KEYSTROKE.problems[0]
-    monkeypatch.setattr(tune, "GRID", {"LightGBM": settings.GRID["LightGBM"][:2]})
     found = tune.search(problem, "LightGBM", TINY, 1)
+    rates, sizes = zip(*((entry["learning_rate"], entry["size"]) for entry in found["tried"]), strict=True)
+    assert rates == (0.1, 0.1, 0.1, 0.03)
+    assert sizes[:3] == settings.SIZES["LightGBM"]
+    assert sizes[3] == max(found["tried"][:3], key=lambda entry: entry["mean"])["size"]
     tune.store(file, "keystroke", "LightGBM", found, "command")
     tune.store(file, "keystroke", "simtree", {"setting": {"learning_rate": 0.3, "size": 7}}, "command")
     monkeypatch.setattr(settings, "found_settings", lambda: json.loads(file.read_text()))
     chosen = settings.setting_for(replace(training, problem="keystroke"), "LightGBM")
     assert chosen.learning_rate == max(found["tried"], key=lambda entry: entry["mean"])["learning_rate"]
     assert settings.setting_for(replace(training, problem="keystroke"), "simtree") == settings.Setting(0.3, 7)
-    assert settings.setting_for(replace(training, share=0.5), "XGBoost") == settings.GRID["XGBoost"][0]
+    assert settings.setting_for(replace(training, share=0.5), "XGBoost") == settings.first_setting("XGBoost")
     with pytest.raises(ValueError, match=r"no setting of XGBoost for 'wine'; find it with: python benchmarks/accuracy/tune.py"):
         settings.setting_for(replace(training, problem="wine"), "XGBoost")
 
@@ -421,6 +424,21 @@ def test_differences_are_paired_and_verdicts_name_what_is_behind():
     summary = report.summary([result]).splitlines()
     assert summary[2] == "| x | ours | a | in 1 of 2 | AUC +0.02500, TPR at 0.1 -0.1000 |"
     assert summary[3] == "| x | ours | b | not run |  |"
+
+
+def test_results_are_added_to_stored_ones():
+    stored = result_of({"A": {"AUC": [0.1, 0.2]}, "B": {"AUC": [0.3, 0.4]}})
+    new = result_of({"B": {"AUC": [0.5, 0.6]}, "C": {"AUC": [0.7, 0.8]}})
+    for result in (stored, new):
+        result |= {"name": "data", "splits": [1, 2], "scale": "full"}
+    both = report.added(stored, new)
+    assert {entry["model"]: entry["metrics"]["AUC"] for entry in both["problems"][0]["models"]} == {
+        "A": [0.1, 0.2],
+        "B": [0.5, 0.6],
+        "C": [0.7, 0.8],
+    }
+    with pytest.raises(ValueError, match="run the same splits and scale"):
+        report.added(stored, new | {"splits": [1]})
 
 
 def test_ranks_over_problems():
