@@ -170,7 +170,17 @@ def one_run(model: Model, unit: Unit, scale: Scale, n_jobs: int) -> dict[str, An
     seconds = {"fit": round(fit_seconds, 2), "score": round(time.perf_counter() - fitted, 2)}
     if unit.kind == "fold":
         return {"scores": [float(f"{score:.8g}") for score in scores], "same": split.same.tolist(), "seconds": seconds}
-    return {**compute_metrics(scores, split.same, unit.problem.fpr), "seconds": seconds}
+    own = {"own": own_figure(learned, scores, split.same)} if getattr(learned, "performance_", None) else {}
+    return {**compute_metrics(scores, split.same, unit.problem.fpr), "seconds": seconds, **own}
+
+
+def own_figure(learned: Any, scores: np.ndarray, same: np.ndarray) -> dict[str, Any]:
+    """Return the TPR that a model expects at its false positive rate, with the ends of its interval, and that of the test."""
+    return {
+        "fpr": learned.fpr_,
+        "tpr": [round(value, 6) for value in learned.performance_["tpr"]],
+        "test": round(float(roc_curve(scores, same).at(learned.fpr_)), 6),
+    }
 
 
 def compute_metrics(scores: np.ndarray, same: np.ndarray, fpr: tuple[float, ...]) -> dict[str, Any]:

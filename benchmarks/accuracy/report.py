@@ -96,6 +96,7 @@ def problem_metrics(problem: Problem, models: list[Model], units: list[Unit], fo
                 "metrics": metrics,
                 "seconds": {part: [run["seconds"][part] for run in runs] for part in ("fit", "score")},
                 "curve": [round(float(rate), 5) for rate in np.mean([run["curve"] for run in runs], axis=0)],
+                **({"own": [run["own"] for run in runs]} if all("own" in run for run in runs) else {}),
             }
         )
         n_pairs = [{"same": run["n_same"], "different": run["n_different"]} for run in runs]
@@ -209,6 +210,7 @@ def section(result: Values) -> str:
         f"## {result['title']}",
         wrapped(f"{result['description']} {setting(result)}"),
         *(table(p) for p in result["problems"]),
+        wrapped(own_figures(result["problems"])),
     ]
     parts.append(f"![ROC curves of all models, logarithmic false positive rates]({result['name']}.png)")
     if not result["choose"]:
@@ -217,6 +219,28 @@ def section(result: Values) -> str:
         left_out = "; ".join(f"{model} requires {library}" for model, library in result["missing"].items())
         parts.append(f"Left out: {left_out}.")
     return "\n\n".join(part for part in parts if part)
+
+
+def own_figures(problems: list[Values]) -> str:
+    """Say how often the test is inside the interval that models state for themselves; empty if no model does.
+
+    >>> own = [{"fpr": 0.001, "tpr": [0.5, 0.4, 0.6], "test": test} for test in (0.45, 0.55, 0.7)]
+    >>> own_figures([{"name": "faces", "models": [{"model": "auto", "own": own}]}])  # doctest: +ELLIPSIS
+    'The TPR on the test is inside the 95 % interval that a model states for itself: auto, faces in 2 of 3 splits (0.50, ...'
+    """
+    found = []
+    for problem in problems:
+        for entry in problem["models"]:
+            if "own" in entry:
+                inside = sum(own["tpr"][1] <= own["test"] <= own["tpr"][2] for own in entry["own"])
+                means = [np.mean([own["tpr"][0] for own in entry["own"]]), np.mean([own["test"] for own in entry["own"]])]
+                found.append(
+                    f"{entry['model']}, {problem['name']} in {inside} of {len(entry['own'])} splits ({means[0]:.2f}, "
+                    f"test {means[1]:.2f})"
+                )
+    if not found:
+        return ""
+    return f"The TPR on the test is inside the 95 % interval that a model states for itself: {'; '.join(found)}."
 
 
 def setting(result: Values) -> str:
@@ -248,7 +272,8 @@ def table(problem: Values) -> str:
     rows = []
     for entry in problem["models"]:
         name = f"**{entry['model']}**" if entry["ours"] else entry["model"]
-        cells = [mean_and_spread(entry["metrics"][metric], digits_of(metric)) for metric in names]
+        metrics = entry["metrics"]
+        cells = [mean_and_spread(metrics[metric], digits_of(metric)) if metric in metrics else "-" for metric in names]
         seconds = [f"{np.mean(entry['seconds'][part]):.1f}" for part in ("fit", "score")]
         rows.append([name, *cells, *seconds])
     pairs = " and ".join(f"{np.mean([p[kind] for p in problem['pairs']]):,.0f} {kind}" for kind in ("same", "different"))

@@ -23,7 +23,7 @@ class Setting:
 
 # Learning rates, and sizes of trees by library, that are searched.
 RATES = (0.1, 0.03)
-SIZES = {"LightGBM": (63, 15, 255), "XGBoost": (63, 15, 255), "CatBoost": (6, 4, 8), "simtree": (63, 15, 255)}
+SIZES = {"LightGBM": (63, 15), "XGBoost": (63, 15), "CatBoost": (6, 4), "simtree": (63, 15)}
 
 
 def first_setting(library: str) -> Setting:
