@@ -167,7 +167,7 @@ def keystroke_split(scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_identities(keystroke_samples(scale), 30 / 51, scale.pairs(200_000, 1_000_000), split, choice)
 
 
-KEYSTROKE_F = lists.boosting("f", 200_000)
+KEYSTROKE_F = lists.boosting("f", 100_000)
 BOOSTING_ON_ALL = lists.boosting("all coordinates", 200_000, kinds=ALL)
 
 
