@@ -219,12 +219,19 @@ def gradients(scores, same, weights):
     return weights * (p - same), weights * p * (1 - p)
 
 
+def class_gradients(scores, targets):
+    """The same for the loss -log(softmax of the scores of a row, of its target), by the score of each class."""
+    p = np.exp(scores - scores.max(axis=0))
+    p /= p.sum(axis=0)
+    return p - (np.arange(len(scores))[:, None] == targets), p * (1 - p)
+
+
 def bounded_value(g, h, l2, low, high):
     """The minimiser of g v + (h + l2) v^2 / 2 between the bounds."""
     return np.clip(-g / (h + l2), low, high)
 
 
-def boosted_split(codes, g, h, l2, min_leaf, low, high, directions):
+def boosted_split(codes, g, h, l2, min_leaf, low, high, directions, min_hessian=0.0):
     """Gain, column and code of the split that decreases the loss most; among equals the first column, then the lowest code."""
 
     def decrease(rows):
@@ -237,7 +244,7 @@ def boosted_split(codes, g, h, l2, min_leaf, low, high, directions):
         values = np.unique(codes[:, column]).astype(int)
         for code, following in pairwise(values):
             left = codes[:, column] <= code
-            if min(left.sum(), (~left).sum()) < min_leaf:
+            if min(left.sum(), (~left).sum()) < min_leaf or min(h[left].sum(), h[~left].sum()) < min_hessian:
                 continue
             (of_left, v_left), (of_right, v_right) = decrease(left), decrease(~left)
             gain = of_left + of_right - decrease(everywhere)[0]
@@ -246,14 +253,14 @@ def boosted_split(codes, g, h, l2, min_leaf, low, high, directions):
     return best
 
 
-def boosted_tree(codes, g, h, l2, min_leaf, max_leaves, max_depth, bound, directions):
+def boosted_tree(codes, g, h, l2, min_leaf, max_leaves, max_depth, bound, directions, min_hessian=0.0):
     """Leaves as (rows, value), in the order in which they were made: the leaf with the largest gain is split next."""
     rows = np.arange(len(codes))
 
     def leaf(rows, depth, low, high):
         split = (0.0, None, None)
         if depth < max_depth:
-            split = boosted_split(codes[rows], g[rows], h[rows], l2, min_leaf, low, high, directions)
+            split = boosted_split(codes[rows], g[rows], h[rows], l2, min_leaf, low, high, directions, min_hessian)
         return {"rows": rows, "depth": depth, "low": low, "high": high, "split": split}
 
     leaves = [leaf(rows, 0, -bound, bound)]

@@ -11,7 +11,6 @@ import oracle
 from simtree._kernels import boosting, code_walk
 from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found
 from simtree._kernels.boosting_search import HALF, LOW_HALF, MAX_SUM, Rule
-from simtree.growing._boosting import empty_cells, padded
 from simtree.trees._code_walk import pack_tests
 
 pytestmark = [
@@ -43,14 +42,15 @@ def problem(seed, n=60, n_columns=4, n_codes=9):
     return rng, codes, same, packed, units, g, h
 
 
-def rule_of(packed, units, *limits, n_bins=9):
+def rule_of(packed, units, *limits, n_bins=9, min_hessian=0.0):
     """The rule of a tree, with what it has to know of the packed gradients."""
-    return Rule(*units, int((packed & LOW_HALF).max()), n_bins, *limits)
+    in_units = int(np.ceil(min_hessian / units[1]))
+    return Rule(*units, int((packed & LOW_HALF).max()), n_bins, *limits, min_hessian=in_units)
 
 
 def with_padding(codes):
     """Codes as kernels take them; the padding has codes, too, which must not matter."""
-    return np.pad(codes, ((0, 0), (0, padded(codes.shape[1]) - codes.shape[1])), constant_values=3)
+    return np.pad(codes, ((0, 0), (0, boosting.padded(codes.shape[1]) - codes.shape[1])), constant_values=3)
 
 
 def grow(codes, packed, rule, directions, *, threads, coordinates=None):
@@ -58,8 +58,8 @@ def grow(codes, packed, rule, directions, *, threads, coordinates=None):
     coordinates = np.arange(codes.shape[1]) if coordinates is None else coordinates
     rows, n = np.arange(len(codes), dtype=np.int32), len(coordinates)
     codes = with_padding(codes)
-    cells = empty_cells(rule.max_leaves, len(rows), int(packed.sum()))
-    histograms = np.full((rule.max_leaves, padded(n), N_CODES), -1, dtype=np.int64)
+    cells = boosting.new_cells(rule.max_leaves, len(rows), int(packed.sum()), BOUND)
+    histograms = np.full((rule.max_leaves, boosting.padded(n), N_CODES), -1, dtype=np.int64)
     found = Found(np.empty((2, n)), *np.zeros((2, 2, n), dtype=np.int64))
 
     def expand(cell):
@@ -123,7 +123,7 @@ def test_histogram_is_the_sum_of_each_code(seed, some):
     rng, codes, _, packed, *_ = problem(seed, n=40, n_columns=2 * WORD + 3)
     columns = rng.permutation(2 * WORD + 3)[: 2 * WORD - 1] if some else np.arange(2 * WORD + 3)
     rows = rng.integers(0, len(codes), boosting.GATHERED + 40).astype(np.int32)
-    histogram = np.full((padded(len(columns)), N_CODES), 7, dtype=np.int64)
+    histogram = np.full((boosting.padded(len(columns)), N_CODES), 7, dtype=np.int64)
     boosting.add_codes(with_padding(codes), packed, rows, columns, WORD, len(columns), histogram)
     assert (histogram[:WORD] == 7).all()
     for k, column in list(enumerate(columns))[WORD:]:
@@ -132,14 +132,14 @@ def test_histogram_is_the_sum_of_each_code(seed, some):
         np.testing.assert_array_equal(histogram[k], expected)
 
 
-@given(seeds, st.integers(1, 12), st.sampled_from([0.0, 0.5, 20.0]), st.booleans())
+@given(seeds, st.integers(1, 12), st.sampled_from([0.0, 0.5, 20.0]), st.booleans(), st.sampled_from([0.0, 1.0, 4.0]))
 @modest
-def test_first_split_is_the_best_one(seed, min_leaf, l2, constrained):
+def test_first_split_is_the_best_one(seed, min_leaf, l2, constrained, min_hessian):
     rng, codes, _, packed, units, g, h = problem(seed)
     directions = rng.integers(-1, 2, 4) if constrained else np.zeros(4, dtype=np.int64)
-    rule = rule_of(packed, units, l2, min_leaf, 2, 52, MIN_GAIN)
+    rule = rule_of(packed, units, l2, min_leaf, 2, 52, MIN_GAIN, min_hessian=min_hessian)
     _, cells = grow(codes, packed, rule, directions, threads=False)
-    gain, column, code = oracle.boosted_split(codes, g, h, l2, min_leaf, -BOUND, BOUND, directions)
+    gain, column, code = oracle.boosted_split(codes, g, h, l2, min_leaf, -BOUND, BOUND, directions, min_hessian)
     if column is None:
         assert cells.size[0] == 1
     else:

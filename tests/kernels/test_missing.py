@@ -11,7 +11,7 @@ import oracle
 from simtree._kernels import boosting, boosting_search, cart, missing, missing_search, search
 from simtree._kernels.binning import BLOCK
 from simtree._kernels.search import Best, Rule
-from simtree.growing._boosting import MAX_STEP, empty_cells, padded
+from simtree.growing._boosting import MAX_STEP
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.splitters._cart import CRITERIA
 from simtree.trees._binning import ByteBins, coordinate_edges
@@ -204,12 +204,12 @@ def test_cut_after_the_last_value_separates_states_only():
 def boosted(codes, packed, units, min_leaf, max_leaves, directions):
     """Grow a boosted tree on codes with states; its rows by leaf and its cells."""
     n, n_columns = codes.shape
-    padded_codes = np.pad(codes, ((0, 0), (0, padded(n_columns) - n_columns)))
+    padded_codes = np.pad(codes, ((0, 0), (0, boosting.padded(n_columns) - n_columns)))
     max_hessian = int((packed & boosting.LOW_HALF).max())
     rule = boosting_search.Rule(*units, max_hessian, N_VALUES + 2, 1.0, min_leaf, max_leaves, 10, 1e-9, N_VALUES)
     rows, columns = np.arange(n, dtype=np.int32), np.arange(n_columns)
-    cells = empty_cells(max_leaves, n, int(packed.sum()))
-    histograms = np.empty((max_leaves, padded(n_columns), boosting.N_CODES), dtype=np.int64)
+    cells = boosting.new_cells(max_leaves, n, int(packed.sum()), MAX_STEP)
+    histograms = np.empty((max_leaves, boosting.padded(n_columns), boosting.N_CODES), dtype=np.int64)
     found = boosting.Found(np.empty((2, n_columns)), *np.zeros((2, 2, n_columns), dtype=np.int64))
     boosting.expand_columns(padded_codes, packed, rows, columns, 0, n_columns, directions, rule, histograms, cells, 0, found)
     boosting.settle_children(padded_codes, rows, columns, directions, rule, histograms, cells, 0, found)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble._hist_gradient_boosting import gradient_boosting
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from simtree import (
     NetworkPosterior,
     WithinClassWhitening,
 )
+from simtree._utils.folds import assign_folds
 from simtree.representation import _boosting as boosting
 from simtree.representation import _network as network
 from simtree.representation._perceptron import Layer, Training
@@ -39,21 +41,18 @@ MODELS = {
 def classifiers(monkeypatch):
     """Collect the classifiers of scikit-learn that are fitted, or that a network is equal to, in the order of the folds."""
     fitted = []
-    for cls in (LogisticRegression, HistGradientBoostingClassifier):
+    fit_logistic, train = LogisticRegression.fit, NetworkPosterior._learn_models
 
-        def fit(self, X, y, real=cls.fit):
-            fitted.append(real(self, X, y))
-            return self
-
-        monkeypatch.setattr(cls, "fit", fit)
-
-    train = NetworkPosterior._learn_models
+    def fit(self, X, y):
+        fitted.append(fit_logistic(self, X, y))
+        return self
 
     def learn(self, parts, seeds):
         found = train(self, parts, seeds)
         fitted.extend(of_scikit_learn(part, layers) for part, layers in zip(parts, found, strict=True))
         return found
 
+    monkeypatch.setattr(LogisticRegression, "fit", fit)
     monkeypatch.setattr(NetworkPosterior, "_learn_models", learn)
     return fitted
 
@@ -79,7 +78,7 @@ def samples(n_classes, n=200, seed=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "boosting"])
 def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, classifiers):
     X, y = samples(n_classes)
     model = clone(MODELS[name])
@@ -92,14 +91,124 @@ def test_probabilities_are_the_mean_of_those_of_scikit_learn(name, n_classes, cl
     assert np.array(of_one).sum(axis=1).min() >= len(X) // 3
 
 
+def on_a_grid(n_classes, n, seed=0):
+    """Return samples with so few values per feature that all occur on both sides of a cut, also among some of the rows.
+
+    Otherwise our threshold is the middle of the values that do not occur, and that of scikit-learn the lowest of them.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return np.clip(np.round(1.5 * (rng.normal(size=(n_classes, 6))[y] + rng.normal(size=(n, 6)))), -3, 3), y
+
+
+@pytest.fixture
+def boosted(monkeypatch):
+    """Collect scikit-learn's classifiers for the parts that trees are boosted on, which hold out the same rows."""
+    fitted = []
+    learn = BoostingPosterior._learn_model
+
+    def learn_both(self, part, seed):
+        folds = assign_folds(len(part.X), 10, np.random.default_rng(seed), part.targets)
+
+        def split(X, y, **_):
+            return X[folds > 0], X[folds == 0], y[folds > 0], y[folds == 0]
+
+        monkeypatch.setattr(gradient_boosting, "train_test_split", split)
+        classifier = HistGradientBoostingClassifier(
+            max_iter=self.n_rounds,
+            learning_rate=self.learning_rate,
+            max_leaf_nodes=self.max_leaf_nodes,
+            min_samples_leaf=self.min_samples_leaf,
+            l2_regularization=self.l2_regularization,
+            early_stopping=len(part.X) >= boosting.MIN_TO_STOP,
+            n_iter_no_change=boosting.PATIENCE,
+        )
+        fitted.append(classifier.fit(part.X, part.targets))
+        return learn(self, part, seed)
+
+    monkeypatch.setattr(BoostingPosterior, "_learn_model", learn_both)
+    return fitted
+
+
 @pytest.mark.slow
-def test_boosting_stops_early_on_many_rows(classifiers, monkeypatch):
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+def test_boosted_trees_are_those_of_scikit_learn(n_classes, stops, boosted, monkeypatch):
+    """Gradients are rounded to 32 bits there, and to 30 bits of their sum here: hence the tolerance."""
+    X, y = on_a_grid(n_classes, 3000)
+    new = on_a_grid(n_classes, 500, seed=1)[0]
+    if not stops:
+        monkeypatch.setattr(boosting, "MIN_TO_STOP", 10_000)
+    model = BoostingPosterior(n_rounds=40, learning_rate=0.3, min_samples_leaf=20, cv=2, random_state=0).fit(X, y)
+    n_trees = 1 if n_classes == 2 else n_classes
+    assert [len(learned.trees.root) for _, learned in model.models_] == [n_trees * each.n_iter_ for each in boosted]
+    assert all((each.n_iter_ < 40) == stops for each in boosted)
+    expected = np.mean([classifier.predict_proba(new) for classifier in boosted], axis=0)
+    np.testing.assert_allclose(model.transform(new), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_boosted_trees_are_as_good_as_those_of_scikit_learn(boosted):
+    """On values without ties, where thresholds lie elsewhere between the rows."""
+    X, y = samples(4, n=450)
+    new, of_new = samples(4, n=2450)[0][450:], np.arange(450, 2450) % 4
+    found = BoostingPosterior(n_rounds=30, random_state=0).fit(X, y).transform(new)
+    expected = np.mean([classifier.predict_proba(new) for classifier in boosted], axis=0)
+    losses = [-np.log(each[np.arange(len(new)), of_new]).mean() for each in (found, expected)]
+    assert losses[0] < losses[1] + 0.01
+    assert np.abs(found - expected).mean() < 0.02
+
+
+def test_boosting_stops_early_on_many_rows(monkeypatch):
     X, y = samples(3, n=900)
     monkeypatch.setattr(boosting, "PATIENCE", 2)
-    BoostingPosterior(n_rounds=200, learning_rate=0.5, cv=2, random_state=0).fit(X, y)
-    assert [classifier.do_early_stopping_ for classifier in classifiers] == [False, False]
-    BoostingPosterior(n_rounds=200, learning_rate=0.5, cv=4, random_state=0).fit(X, y)
-    assert all(classifier.n_iter_ < 200 for classifier in classifiers[2:])
+
+    def rounds(cv, y):
+        model = BoostingPosterior(n_rounds=100, learning_rate=0.5, cv=cv, random_state=0).fit(X, y)
+        return [len(learned.trees.root) / len(classes) for classes, learned in model.models_]
+
+    assert rounds(2, y) == [100, 100]
+    assert max(rounds(4, y)) < 100
+    # A class with a single row cannot be on both sides; there may be more classes than rows that are held out.
+    alone = np.where(np.arange(900) < 2, 3, y)
+    assert sorted(n < 100 for n in rounds(4, alone)) == [False, False, True, True]
+    assert max(rounds(4, np.arange(900) // 4)) < 100
+
+
+def test_boosting_with_any_number_of_jobs_is_the_same():
+    X, y = samples(3, n=900)
+    one, two = (BoostingPosterior(n_rounds=10, n_jobs=n, random_state=0).fit_transform(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_boosting_ignores_constant_features():
+    X, y = samples(3)
+    constant = np.full((len(X), 1), 7.0)
+    model = BoostingPosterior(n_rounds=5, random_state=0)
+    expected = model.fit_transform(X, y)
+    np.testing.assert_array_equal(model.fit_transform(np.hstack([constant, X, constant]), y), expected)
+    for classes, learned in model.fit(constant, y).models_:
+        assert len(learned.trees.root) == 5 * len(classes)
+        assert not learned.trees.leaf_share.any()
+    np.testing.assert_allclose(model.transform(constant), np.tile(np.bincount(y) / len(y), (len(X), 1)), atol=0.01)
+
+
+def test_boosting_of_what_is_separable_remains_finite():
+    """Without l2, Newton steps are bounded by the Hessians that a leaf must have."""
+    X, y = np.repeat([[0.0], [1.0], [5.0]], 20, axis=0), np.repeat([0, 1, 2], 20)
+    model = BoostingPosterior(n_rounds=300, learning_rate=1.0, l2_regularization=0.0, min_samples_leaf=1, random_state=0)
+    found = model.fit(X, y).transform(X)
+    assert np.isfinite(found).all()
+    assert (found[np.arange(60), y] > 0.999).all()
+    assert max(np.abs(learned.trees.leaf_share).max() for _, learned in model.models_) < 1e4
+
+
+def test_boosting_takes_more_leaves_than_there_are_rows():
+    X, y = samples(2, n=60)
+    model = BoostingPosterior(n_rounds=2, max_leaf_nodes=10**9, min_samples_leaf=1, cv=2, random_state=0).fit(X, y)
+    assert all(len(learned.trees.leaf_share) <= 2 * 30 for _, learned in model.models_)
+    model = BoostingPosterior(n_rounds=2, min_samples_leaf=10**9, cv=2, random_state=0).fit(X, y)
+    assert all(len(learned.trees.feature) == 0 for _, learned in model.models_)
 
 
 @pytest.mark.slow

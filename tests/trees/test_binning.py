@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from simtree._utils.edges import find_edges
 from simtree.pairs._categories import Categories
 from simtree.pairs._coordinates import FEATURE_KINDS, PAIRWISE_KINDS, CoordinateSet
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs
-from simtree.trees._binning import TrainingPairs, find_edges
+from simtree.trees._binning import TrainingPairs
 
 
 def edges_of(values, max_bins):

@@ -62,6 +62,25 @@ class Found(NamedTuple):
 
 
 @kernel
+def padded(n_columns):
+    """Return the number of columns of codes and histograms that kernels need, which read several of them at a time."""
+    return -(-n_columns // WORD) * WORD
+
+
+@kernel
+def new_cells(max_leaves, n_rows, total, max_step):
+    """Return the cells of a tree that has only its root so far; ``max_step`` bounds the values of leaves."""
+    n = 2 * max_leaves - 1
+    integers = np.zeros((9, n), np.int64)
+    start, stop, depth, totals, left_total = integers[0], integers[1], integers[2], integers[3], integers[4]
+    column, code, slot, states = integers[5], integers[6], integers[7], integers[8]
+    stop[0], totals[0] = n_rows, total
+    low, high, gain = np.full(n, -max_step), np.full(n, max_step), np.zeros(n)
+    child, size = np.full(n, -1, np.int64), np.ones(2, np.int64)
+    return Growing(start, stop, depth, totals, left_total, low, high, gain, column, code, child, slot, size, states)
+
+
+@kernel
 def fill_gradients(scores, same, weights, gradients, hessians):
     """Fill gradients and Hessians of the weighted logistic loss at the scores."""
     for p in range(scores.shape[0]):
@@ -154,7 +173,8 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
     """Set the best split of a cell from the best split of each column, and check that its children are large enough.
 
     Histograms do not count rows. So rows are counted for the best column only, unless the sums of the Hessians show that there
-    are enough; if a child is too small, the column is searched again with counts, and the best of all columns is taken anew.
+    are enough; if a child is too small, in rows or in Hessians, the column is searched again for children that are not, and the
+    best of all columns is taken anew.
     """
     node = rows[cells.start[cell] : cells.stop[cell]]
     low, high, total = cells.low[cell], cells.high[cell], cells.total[cell]
@@ -164,10 +184,11 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
         k = np.argmax(gains)
         if gains[k] <= rule.min_gain:
             return
-        if counted[k] or rule.min_leaf <= 1:
+        if counted[k] or (rule.min_leaf <= 1 and rule.min_hessian == 0):
             break
         left = left_sum(histogram[k], cuts[k], states[k], rule) & LOW_HALF
-        if min(left, (total & LOW_HALF) - left) >= rule.min_leaf * rule.max_hessian:
+        less = min(left, (total & LOW_HALF) - left)
+        if less >= max(rule.min_leaf * rule.max_hessian, rule.min_hessian):
             break
         n_left = 0
         for r in range(node.shape[0]):
@@ -176,7 +197,7 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
                 n_left += code_goes_left(code, cuts[k], states[k], rule.one_code)
             else:
                 n_left += code <= cuts[k]
-        if min(n_left, node.shape[0] - n_left) >= rule.min_leaf:
+        if less >= rule.min_hessian and min(n_left, node.shape[0] - n_left) >= rule.min_leaf:
             break
         gains[k], cuts[k], states[k] = search_counted(
             codes, node, columns[k], histogram, k, rule, total, low, high, directions[k]

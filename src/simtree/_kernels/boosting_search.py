@@ -12,10 +12,11 @@ import numpy as np
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
 
-# Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM.
+# Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM
+# units, and taken to be at least MIN_SUM, so that units are positive.
 HALF = 32
 LOW_HALF = (1 << HALF) - 1
-MAX_SUM = 1 << 30
+MAX_SUM, MIN_SUM = 1 << 30, 1e-200
 # Decrease of the loss by which sides of their own for the two states of missing values must exceed the same side for both: a
 # pair that lacks a value is on one side of hundreds of cuts, and the best of twice as many choices fits noise.
 APART = 3.0
@@ -38,6 +39,8 @@ class Rule(NamedTuple):
     min_gain: float
     one_code: int = 0
     """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
+    min_hessian: int = 0
+    """Smallest sum of Hessians of a leaf, in units."""
 
 
 @kernel
@@ -69,29 +72,45 @@ def split_gain(rule, total, left, low, high, direction):
 def search_histogram(histogram, begin, end, rule, total, low, high, directions, gains, cuts):
     """Fill ``gains[k]`` and ``cuts[k]`` with the best split of column k, for some k; the lowest code on ties.
 
-    Sums are kept in halves of 32 bits, so that the loop over the codes of a column vectorises. Children may be of any size.
+    Children may be of any size.
     """
     n = rule.n_bins - 1
-    half_g, half_h, found = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
+    codes, half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    sums, found = np.empty(n, np.int64), np.empty(n)
     g, h = np.float64(total >> HALF) * rule.gradient_unit, np.float64(total & LOW_HALF) * rule.hessian_unit
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
     for k in range(begin, end):
-        of_column, way = histogram[k], np.float64(directions[k])
-        left = np.int64(0)
-        for code in range(n):
-            left += of_column[code]
-            half_g[code] = left >> HALF
-            half_h[code] = left & LOW_HALF
-        fill_gains(half_g, half_h, n, rule, g, h, 0.0, 0.0, low, high, way, before, found)
-        gains[k], cuts[k] = -1.0, 0
-        for code in range(n):
-            if found[code] > gains[k]:
-                gains[k], cuts[k] = found[code], code
+        n_cuts = fill_sums(histogram[k], n, codes, sums, half_g, half_h)
+        fill_gains(half_g, half_h, n_cuts, rule, g, h, 0.0, 0.0, low, high, np.float64(directions[k]), before, found)
+        best, best_code = -1.0, 0
+        for i in range(n_cuts):
+            if found[i] > best:
+                best, best_code = found[i], codes[i]
+        gains[k], cuts[k] = best, best_code
+
+
+@kernel
+def fill_sums(of_column, n, codes, sums, half_g, half_h):
+    """Fill the codes below n that occur, and the sums of the values up to each; return how many there are.
+
+    A cut after any other code is the same as one before. Sums are kept in halves of 32 bits, too, so that loops over them
+    vectorise; they are taken apart at the end, because each store counts in the loop over all codes.
+    """
+    n_found, left = np.uint64(0), np.int64(0)
+    for code in range(n):
+        value = of_column[code]
+        left += value
+        codes[n_found], sums[n_found] = code, left
+        n_found += np.uint64(value != 0)
+    n_cuts = np.int64(n_found)
+    for i in range(n_cuts):
+        half_g[i], half_h[i] = sums[i] >> HALF, sums[i] & LOW_HALF
+    return n_cuts
 
 
 @kernel
 def search_counted(codes, rows, column, histogram, k, rule, total, low, high, direction):
-    """Return gain, code and sides of the best split of one column whose children have at least ``rule.min_leaf`` rows."""
+    """Return gain, code and sides of the best split of one column whose children have enough rows and Hessians."""
     counts = np.zeros(rule.n_bins, np.int64)
     for r in range(rows.shape[0]):
         counts[codes[rows[r], column]] += 1
@@ -107,7 +126,10 @@ def search_counted(codes, rows, column, histogram, k, rule, total, low, high, di
             left += histogram[k, code]
             n_left += counts[code]
             separates_states = rule.one_code > 0 and code == n_codes - 1
-            if rule.one_code > 0 and counts[code] == 0 and not separates_states:
+            if counts[code] == 0 and not separates_states:  # the same split as before
+                continue
+            hessian = left & LOW_HALF
+            if min(hessian, (total & LOW_HALF) - hessian) < rule.min_hessian:
                 continue
             if min(n_left, rows.shape[0] - n_left) >= rule.min_leaf:
                 gain = split_gain(rule, total, left, low, high, 0 if separates_states else direction)
@@ -195,23 +217,17 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
     Bounds only lower gains. So the best split without them, which is found faster, is the best one if its values are within.
     """
     n = rule.one_code
-    # Only cuts after a code that occurs are scored: the code, and the sums of the values up to it.
     codes, half_g, half_h = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    found, chosen = np.empty(n), np.empty(n)
+    sums, found, chosen = np.empty(n, np.int64), np.empty(n), np.empty(n)
     unit_g, unit_h = rule.gradient_unit, rule.hessian_unit
     g, h = np.float64(total >> HALF) * unit_g, np.float64(total & LOW_HALF) * unit_h
     before = decrease(g, h + rule.l2, bounded_value(g, h + rule.l2, low, high))
     for k in range(begin, end):
         of_column, way = histogram[k], np.float64(directions[k])
         one, both = of_column[n], of_column[n + 1]
-        n_found, left = np.uint64(0), np.int64(0)
-        for code in range(n):
-            left += of_column[code]
-            codes[n_found], half_g[n_found], half_h[n_found] = code, left >> HALF, left & LOW_HALF
-            n_found += np.uint64(of_column[code] != 0)
-        if n_found == 0:  # without values, there are states to separate
-            codes[0] = 0
-        n_cuts = max(np.int64(n_found), 1)
+        n_cuts = fill_sums(of_column, n, codes, sums, half_g, half_h)
+        if n_cuts == 0:  # without values, there are states to separate
+            codes[0], half_g[0], half_h[0], n_cuts = 0, 0, 0, 1
         if way == 0.0 and (one != 0 or both != 0):
             fill_best_sides(half_g, half_h, n_cuts, rule, g, h, one, both, found, chosen)
             at, best = 0, -1.0
@@ -220,7 +236,7 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
                     at, best = i, found[i]
             # A state that does not occur is on no side.
             side = np.int64(chosen[at]) & ((ONE_ABOVE if one != 0 else 0) | (BOTH_ABOVE if both != 0 else 0))
-            left = (np.int64(half_g[at]) << HALF) + half_h[at] + left_states(of_column, n, side)
+            left = sums[at] + left_states(of_column, n, side)
             if is_unbounded(rule, total, left, low, high):
                 gains[k], cuts[k], states[k] = split_gain(rule, total, left, low, high, 0), codes[at], side
                 continue

@@ -30,7 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "segments",
     ),
     "for tables with missing values or categories": ("categories", "missing", "missing_regions", "missing_search"),
-    "for boosting": ("boosting", "code_walk"),
+    "for boosting": ("boosting", "boosting_search", "class_boosting", "code_walk"),
     "for 1:N search": ("nearest",),
 }
 OTHERS = "for splitters and representations"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from simtree._kernels import boosting as kernels
 from simtree._kernels.boosting import N_CODES, NOT_GROWN, WORD, Found, Growing
-from simtree._kernels.boosting_search import MAX_SUM, TINY, Rule
+from simtree._kernels.boosting_search import MAX_SUM, MIN_SUM, TINY, Rule
 from simtree._kernels.missing import N_STATES
 from simtree._utils.matrices import has_missing
 from simtree._utils.threads import in_threads
@@ -43,8 +43,6 @@ CHUNK = 1 << 16
 CANDIDATES, HARD_SHARE = 4, 0.5
 # A split that decreases the mean loss of all pairs by less than this is not made: it may be rounding.
 MIN_GAIN = 1e-10
-# Keeps the units of quantised gradients positive.
-MIN_SUM_OF_PARTS = 1e-200
 # What random numbers are for, so that each purpose has its own stream.
 FOR_PAIRS, FOR_ROUND = 1, 2
 
@@ -296,7 +294,7 @@ class Booster:
             kernels.fill_gradients(scores, pairs.same[rows], pairs.weights[rows], gradients[rows], hessians[rows])
 
         self._in_chunks(n, fill_gradients)
-        unit_g, unit_h = (max(float(np.abs(part).sum()), MIN_SUM_OF_PARTS) / MAX_SUM for part in (gradients, hessians))
+        unit_g, unit_h = (max(float(np.abs(part).sum()), MIN_SUM) / MAX_SUM for part in (gradients, hessians))
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
@@ -338,14 +336,14 @@ class Booster:
     ) -> Growing:
         """Return the cells of a tree; the rows are reordered by leaf."""
         n_columns = len(coordinates)
-        shape = (rule.max_leaves, padded(n_columns), N_CODES)
+        shape = (rule.max_leaves, kernels.padded(n_columns), N_CODES)
         if self._histograms.shape != shape:
             self._histograms = np.empty(shape, dtype=np.int64)
-        cells = empty_cells(rule.max_leaves, len(rows), int(packed[rows].sum()))
+        cells: Growing = kernels.new_cells(rule.max_leaves, len(rows), int(packed[rows].sum()), MAX_STEP)
         found = Found(np.empty((2, n_columns)), *np.zeros((2, 2, n_columns), dtype=np.int64))
         directions = self.params.directions[coordinates]
         many = MIN_PARALLEL_UPDATES if self.n_threads > 1 else np.iinfo(np.int64).max
-        ends = np.minimum(np.linspace(0, padded(n_columns) // WORD, self.n_threads + 1).astype(int) * WORD, n_columns)
+        ends = np.minimum(np.linspace(0, kernels.padded(n_columns) // WORD, self.n_threads + 1).astype(int) * WORD, n_columns)
         arrays = (codes, packed, rows)
 
         def expand(begin: int, end: int, cell: int) -> None:
@@ -370,45 +368,9 @@ class Booster:
         return cells
 
 
-def padded(n_columns: int) -> int:
-    """Return the number of columns of codes that kernels need, which read several of them at a time.
-
-    Examples
-    --------
-    >>> padded(9)
-    16
-    """
-    return -(-n_columns // WORD) * WORD
-
-
 def empty_codes(n_pairs: int, n_columns: int) -> NDArray[np.uint8]:
     """Return an array for the codes of pairs; the padding of its columns is zero."""
-    return np.zeros((n_pairs, padded(n_columns)), dtype=np.uint8)
-
-
-def empty_cells(max_leaves: int, n_rows: int, total: int) -> Growing:
-    """Return the cells of a tree that has only its root so far."""
-    n = 2 * max_leaves - 1
-    integers = [np.zeros(n, dtype=np.int64) for _ in range(9)]
-    start, stop, depth, totals, left_total, column, code, slot, states = integers
-    stop[0], totals[0] = n_rows, total
-    bounds = np.full(n, MAX_STEP)
-    return Growing(
-        start=start,
-        stop=stop,
-        depth=depth,
-        total=totals,
-        left_total=left_total,
-        low=-bounds,
-        high=bounds,
-        gain=np.zeros(n),
-        column=column,
-        code=code,
-        child=np.full(n, -1, dtype=np.int64),
-        slot=slot,
-        size=np.ones(2, dtype=np.int64),
-        states=states,
-    )
+    return np.zeros((n_pairs, kernels.padded(n_columns)), dtype=np.uint8)
 
 
 def _freeze(

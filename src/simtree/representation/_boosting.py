@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simtree._kernels.boosting import N_CODES, Found, padded
+from simtree._kernels.class_boosting import boost_round
 from simtree._kernels.posterior import ClassTrees, add_class_shares
+from simtree._utils.edges import find_edges
+from simtree._utils.folds import assign_folds
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import MAX_MODERATE, Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Floats
-from simtree.representation._class_trees import join_trees, numbered, read_trees
-from simtree.representation._folded import FoldedPosterior, Part, both_columns, learned_apart
+from simtree.representation._base import Codes, Floats
+from simtree.representation._class_trees import join_trees, read_trees
+from simtree.representation._folded import FoldedPosterior, Part, learned_apart
 
-# A tenth of the rows tells when to stop, from this many rows on, and rounds go on for so many after the best one.
-MIN_TO_STOP, PATIENCE = 500, 10
+# From MIN_TO_STOP rows on, one of HELD_OUT parts of them tells when to stop: when the loss is not lower, by more than
+# MIN_PROGRESS, in any of the next PATIENCE rounds.
+MIN_TO_STOP, HELD_OUT, PATIENCE, MIN_PROGRESS = 500, 10, 10, 1e-7
+# Bins of a column, and the number of rows whose quantiles separate them.
+MAX_BINS, QUANTILE_SAMPLE = 255, 20_000
 
 
 class Boosted(NamedTuple):
@@ -103,29 +111,26 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         return learned_apart(self._learn_model, parts, seeds, self.n_jobs)
 
     def _learn_model(self, part: Part, seed: int) -> Boosted:
-        from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
-
         X, targets, n_classes = part.X, part.targets, len(part.classes)
         if n_classes == 1:
             return Boosted(join_trees([_leaf()]), np.zeros(1))
-        classifier = HistGradientBoostingClassifier(
-            max_iter=int(self.n_rounds),
-            learning_rate=float(self.learning_rate),
-            max_leaf_nodes=int(self.max_leaf_nodes),
-            min_samples_leaf=int(self.min_samples_leaf),
-            l2_regularization=float(self.l2_regularization),
-            # A class with a single row cannot be on both sides.
-            early_stopping=len(X) >= MIN_TO_STOP and int(np.bincount(targets).min()) > 1,
-            n_iter_no_change=PATIENCE,
-            random_state=seed,
-        )
-        classifier.fit(X, targets)
-        first_class = 1 if n_classes == 2 else 0
-        trees = [
-            _flat(tree.nodes, first_class + column) for rounds in classifier._predictors for column, tree in enumerate(rounds)
-        ]
-        baseline = np.asarray(classifier._baseline_prediction, dtype=np.float64).reshape(1, -1)
-        return Boosted(join_trees(trees), (both_columns(baseline) if n_classes == 2 else baseline)[0])
+        out = np.zeros(len(X), dtype=np.bool_)
+        if len(X) >= MIN_TO_STOP and int(np.bincount(targets).min()) > 1:  # a class with a single row cannot be on both sides
+            out = assign_folds(len(X), HELD_OUT, np.random.default_rng(seed), targets) == 0
+        edges = _column_edges(X[~out])
+        codes = _column_codes(X, edges)
+        boosting = _Boosting(codes[~out], targets[~out], n_classes, len(edges), self)
+        rounds = [boosting.advance()]
+        if out.any():
+            stopping = _Stopping(codes[out], targets[out], boosting.baseline)
+            while not stopping.is_due(rounds[-1]) and len(rounds) < self.n_rounds:
+                rounds.append(boosting.advance())
+        else:
+            rounds += [boosting.advance() for _ in range(1, self.n_rounds)]
+        trees = join_trees(rounds)
+        first = np.cumsum([0, *(len(own) for own in edges)])
+        thresholds = np.concatenate(edges)[first[trees.feature] + trees.threshold.astype(np.int64)]
+        return Boosted(trees._replace(threshold=thresholds), boosting.baseline)
 
     def _add_scores(self, X: Floats, model: Boosted, out: Floats) -> None:
         add_class_shares(X, np.arange(len(X)), model.trees, out)
@@ -141,21 +146,79 @@ class BoostingPosterior(FoldedPosterior[Boosted]):
         return Boosted(trees, fields.moderate("baseline", (n_classes,)))
 
 
-def _flat(nodes: NDArray[Any], column: int) -> ClassTrees:
-    """Return a tree of scikit-learn as arrays; its leaves add to the score of one class."""
-    inner = nodes["is_leaf"] == 0
-    number = numbered(inner)
-    tests, values = nodes[inner], nodes["value"][~inner]
-    return ClassTrees(
-        feature=tests["feature_idx"].astype(np.int32),
-        threshold=tests["num_threshold"].astype(np.float64),
-        if_le=number[tests["left"]],
-        if_gt=number[tests["right"]],
-        leaf_start=np.arange(len(values) + 1),
-        leaf_class=np.full(len(values), column, dtype=np.int32),
-        leaf_share=values.astype(np.float64),
-        root=number[:1],
-    )
+class _Boosting:
+    """Boosting on the codes of rows, round by round; ``baseline`` has the class scores before the first one."""
+
+    def __init__(
+        self, codes: NDArray[np.uint8], targets: Codes, n_classes: int, n_features: int, posterior: BoostingPosterior
+    ) -> None:
+        shares = np.log(np.bincount(targets, minlength=n_classes) / len(targets))
+        # Of two classes the second one has trees, and the score of the first is zero.
+        self._first_class = 1 if n_classes == 2 else 0
+        self.baseline: Floats = shares - (shares[0] if n_classes == 2 else shares.mean())
+        min_leaf = min(int(posterior.min_samples_leaf), len(codes))
+        self._max_leaves = min(int(posterior.max_leaf_nodes), len(codes) // min_leaf)
+        factors = (float(posterior.l2_regularization), float(posterior.learning_rate))
+        self._rule = (self._first_class, int(codes.max()) + 1, *factors, min_leaf, self._max_leaves)
+        self._rows = (codes, targets, np.repeat(self.baseline[:, None], len(codes), axis=1))
+        histograms = np.empty((self._max_leaves, codes.shape[1], N_CODES), dtype=np.int64)
+        self._work = (histograms, Found(np.empty((2, n_features)), *np.zeros((2, 2, n_features), dtype=np.int64)))
+
+    def advance(self) -> ClassTrees:
+        """Return the trees of one more round, whose thresholds are codes."""
+        n_trees = len(self.baseline) - self._first_class
+        n_tests, n_leaves = n_trees * (self._max_leaves - 1), n_trees * self._max_leaves
+        feature, if_le, if_gt = np.empty((3, n_tests), dtype=np.int32)
+        of_leaves = (np.arange(n_leaves + 1), np.empty(n_leaves, dtype=np.int32), np.empty(n_leaves))
+        trees = ClassTrees(feature, np.empty(n_tests), if_le, if_gt, *of_leaves, np.empty(n_trees, dtype=np.int32))
+        n_tests, n_leaves = boost_round(*self._rows, *self._rule, *self._work, trees)
+        return ClassTrees(
+            feature=trees.feature[:n_tests],
+            threshold=trees.threshold[:n_tests],
+            if_le=trees.if_le[:n_tests],
+            if_gt=trees.if_gt[:n_tests],
+            leaf_start=trees.leaf_start[: n_leaves + 1],
+            leaf_class=trees.leaf_class[:n_leaves],
+            leaf_share=trees.leaf_share[:n_leaves],
+            root=trees.root,
+        )
+
+
+class _Stopping:
+    """Tells from the loss of rows that no tree is grown on when to stop."""
+
+    def __init__(self, codes: NDArray[np.uint8], targets: Codes, baseline: Floats) -> None:
+        self._codes, self._targets = codes, targets
+        self._scores = np.tile(baseline, (len(codes), 1))
+        self._losses = [self._loss()]
+
+    def is_due(self, trees: ClassTrees) -> bool:
+        """Return whether, after these trees of one more round, no recent loss is below the one before them."""
+        add_class_shares(self._codes, np.arange(len(self._codes)), trees, self._scores)
+        self._losses.append(self._loss())
+        before, *recent = self._losses[-PATIENCE - 1 :]
+        return len(recent) == PATIENCE and min(recent) >= before - MIN_PROGRESS
+
+    def _loss(self) -> float:
+        """Return the mean of minus the logarithms of the probabilities of the targets."""
+        relative = self._scores - self._scores.max(axis=1, keepdims=True)
+        of_targets = relative[np.arange(len(relative)), self._targets]
+        return float(np.mean(np.log(np.exp(relative).sum(axis=1)) - of_targets))
+
+
+def _column_edges(X: Floats) -> list[Floats]:
+    """Return the sorted edges of the bins of each column."""
+    # A random subsample, because rows may be ordered.
+    sampled = X[np.random.default_rng(0).permutation(len(X))[:QUANTILE_SAMPLE]] if len(X) > QUANTILE_SAMPLE else X
+    return [find_edges(some, MAX_BINS, partial(np.asarray, values)) for some, values in zip(sampled.T, X.T, strict=True)]
+
+
+def _column_codes(X: Floats, edges: list[Floats]) -> NDArray[np.uint8]:
+    """Return the number of edges strictly below each value, followed by the columns of zeros that kernels need."""
+    codes = np.zeros((len(X), padded(len(edges))), dtype=np.uint8)
+    for column, own in enumerate(edges):
+        codes[:, column] = np.searchsorted(own, X[:, column])
+    return codes
 
 
 def _leaf() -> ClassTrees:

@@ -11,7 +11,7 @@ a code of one byte leaves room for 254 bins of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from simtree._kernels import binning as kernels
 from simtree._kernels.missing import BOTH_MISSING, N_STATES, ONE_MISSING, fill_state_codes
 from simtree._kernels.search import count_segment
 from simtree._kernels.segments import partition_segment
+from simtree._utils.edges import count_distinct, distinct_values, find_edges, in_order
 from simtree._utils.matrices import MAX_FLOAT, has_missing
 from simtree._utils.threads import in_threads
 from simtree.pairs._coordinates import OBLIQUE, CoordinateSet, SamplePairs
@@ -300,62 +301,11 @@ def _distinct_of_pairs(
     columns = [
         column
         for column in np.flatnonzero(pair_map.is_pairwise).tolist()
-        if max_bins is None or _n_distinct(_ordered(pair_map.some_values(sampled, [column]))) <= max_bins
+        if max_bins is None or count_distinct(in_order(pair_map.some_values(sampled, [column]))) <= max_bins
     ]
     found = dict.fromkeys(columns, np.empty(0))
     for start in range(0, pairs.n_pairs if columns else 0, CHUNK):
         values = pair_map.some_values(pairs.take(slice(start, start + CHUNK)), columns)
         for column, own in zip(columns, values, strict=True):
-            found[column] = _distinct(_ordered(np.concatenate([found[column], own])))
+            found[column] = distinct_values(in_order(np.concatenate([found[column], own])))
     return found
-
-
-def find_edges(
-    sampled: NDArray[np.float64],
-    max_bins: int | None,
-    all_values: Callable[[], NDArray[np.float64]],
-    distinct: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Return the sorted edges of at most ``max_bins`` bins: midpoints between neighbouring values.
-
-    If there are more distinct values than bins, the bins hold about equally many sampled values. All values are requested
-    only if the distinct sampled values fit the bins, and what is ``distinct`` among them is not known. Infinite ones, which are
-    states of missing values, are left out.
-
-    Examples
-    --------
-    >>> values = np.array([3.0, 1.0, 1.0, 2.0])
-    >>> find_edges(values, max_bins=255, all_values=lambda: values).tolist()
-    [1.5, 2.5]
-    """
-    ordered = _ordered(sampled)
-    if max_bins is None or _n_distinct(ordered) <= max_bins:
-        distinct = _distinct(_ordered(all_values())) if distinct is None else distinct
-        if max_bins is None or len(distinct) <= max_bins:
-            return _midpoints(distinct[:-1], distinct[1:])
-        if len(ordered) < max_bins:  # the coordinate of most sampled pairs is missing
-            ordered = _ordered(all_values())
-    cuts = np.arange(1, max_bins) * len(ordered) // max_bins
-    cuts = cuts[cuts > 0]
-    return np.unique(_midpoints(ordered[cuts - 1], ordered[cuts]))
-
-
-def _ordered(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the finite values in increasing order; sorting all of them is faster than selecting the finite ones first."""
-    ordered = np.sort(values, axis=None)
-    return ordered[np.searchsorted(ordered, -MAX_FLOAT) : np.searchsorted(ordered, MAX_FLOAT, side="right")]
-
-
-def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the distinct values of an array in increasing order."""
-    return np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
-
-
-def _n_distinct(ordered: NDArray[np.float64]) -> int:
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-
-
-def _midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the midpoints of neighbours, always less than the upper one so that the edge separates them."""
-    middle = 0.5 * low + 0.5 * high
-    return np.where((low < middle) & (middle < high), middle, low)
