@@ -159,12 +159,12 @@ def fraction(u, share, least):
 
 @kernel
 def fill_best_sides(half_g, half_h, n, rule, total, one, both, found, chosen):
-    """Fill ``chosen[code]`` with the best choice of sides by the gain without bounds less its price, which ``found[code]`` ranks.
+    """Fill ``chosen[code]`` with the sides of the largest gain without bounds less its price, and ``found[code]`` to rank it.
 
     With the sums g and t = h + l2 of the children, G = g_left + g_right, T = t_left + t_right, s = t_left / T and
     u = g_left - G s, twice the gain is u^2 / (T s (1 - s)) plus what is the same for all splits. It is computed in units of
     the sums. What a state adds to u and s does not depend on the cut, and fractions are compared by their products: one
-    division for the four choices, in a loop that vectorises. Ties go to the same side for both states, then to the first choice.
+    division for the four choices, in a loop that vectorises. Ties go to the same side for both, then to the first choice.
     """
     l2 = rule.l2 / rule.hessian_unit
     g, scale = np.float64(total >> HALF), 1.0 / (np.float64(total & LOW_HALF) + 2.0 * l2)
