@@ -207,7 +207,7 @@ def test_sums_and_values_of_leaves(seed):
 def test_walks_by_codes_end_where_the_rows_are(seed, n):
     """Trees of several sizes, one of them a leaf alone; pairs that fill no block of eight."""
     rng, codes, _, packed, units, *_ = problem(seed)
-    tests, values, first, depths = [], [], [0], []
+    tests, values, first = [], [], [0]
     expected = np.zeros(60)
     for max_leaves in (6, 1, 3):
         rule = rule_of(packed, units, 1.0, 2, max_leaves, 52, MIN_GAIN)
@@ -218,8 +218,7 @@ def test_walks_by_codes_end_where_the_rows_are(seed, n):
         tests.append(pack_tests(cells.child[:size], cells.column[:size], cells.code[:size], cells.states[:size]))
         values.append(own)
         first.append(first[-1] + size)
-        depths.append(int(cells.depth[:size].max()))
     total = np.zeros(min(n, 60))
     some = np.ascontiguousarray(codes[: len(total)])
-    code_walk.add_code_values(some, np.concatenate(tests), np.concatenate(values), np.array(first), np.array(depths), total)
+    code_walk.add_code_values(some, np.concatenate(tests), np.concatenate(values), np.array(first), total)
     np.testing.assert_array_equal(total, expected[: len(total)])

@@ -113,7 +113,7 @@ def test_codes_count_the_edges_below_values_and_follow_them_for_states(rng, dtyp
 
 @given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(1, 4), st.integers(2, 40))
 @modest
-def test_three_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_pairs):
+def test_all_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_pairs):
     rng = np.random.default_rng(seed)
     codes, F = random_codes(rng, n_pairs + 3, 5)
     same = both_kinds(rng, n_pairs + 3)
@@ -124,9 +124,11 @@ def test_three_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_
     totals = float(n_same), float(n_pairs - n_same)
     histogram = np.full((N_VALUES + 2, 3), -7, np.int64)
     search.count_codes(codes, same, rows, columns, histogram)
+    few = search.new_few(3, N_VALUES + 2)
     found = []
     for run in (
         lambda best: missing_search.search_state_histogram(histogram, rule, *totals, 3, best),
+        lambda best: missing_search.search_state_few(codes, same, rows, columns, rule, *totals, few, best),
         lambda best: missing_search.search_state_compare(codes, same, rows, columns, rule, *totals, best),
         lambda best: missing_search.search_state_sorted(codes, same, rows, columns, rule, *totals, best),
     ):
@@ -137,9 +139,9 @@ def test_three_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_
     decrease, left = oracle.best_split_with_states(F[np.ix_(rows, columns)], same[rows], weight, criterion, min_leaf)
     if criterion == "entropy":  # its logarithms leave equal cuts unequal in the last digit
         expected = 0.0 if left is None else decrease
-        assert [max(score, 0.0) for score, *_ in found] == pytest.approx([expected] * 3, abs=1e-6)
+        assert [max(score, 0.0) for score, *_ in found] == pytest.approx([expected] * 4, abs=1e-6)
         return
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
     if left is None:
         assert found[0][0] <= 1e-9 * weight.sum()
         return
@@ -156,7 +158,8 @@ def test_three_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_
 
 @pytest.mark.parametrize("n_pairs", [50, 3 * cart.MAX_COMPARED_STATES])
 @pytest.mark.parametrize("wide", [False, True])
-def test_cart_routes_its_pairs_where_it_put_them(rng, n_pairs, wide):
+@pytest.mark.parametrize("n_drawn", [0, 3])
+def test_cart_routes_its_pairs_where_it_put_them(rng, n_pairs, wide, n_drawn):
     """Routing by codes and states gives the inside that the tree was grown with, also for large nodes and wide codes."""
     codes, F = random_codes(rng, n_pairs, 4)
     same = both_kinds(rng, n_pairs) | (F[:, 1] == oracle.BOTH_MISSING) | (F[:, 2] > 3)
@@ -166,7 +169,16 @@ def test_cart_routes_its_pairs_where_it_put_them(rng, n_pairs, wide):
     inside = np.empty(n_pairs, bool)
     histograms = np.empty((0, 0, 0) if wide else (max_depth, N_VALUES + 2, 4), np.int64)
     used = codes.astype(np.uint16) if wide else codes
-    arguments = (np.arange(4), rule, max_depth, np.empty((0, 0)), histograms, False, rows, inside)
+    arguments = (
+        np.arange(4),
+        rule,
+        max_depth,
+        rng.random((n_rows if n_drawn else 0, n_drawn)),
+        histograms,
+        False,
+        rows,
+        inside,
+    )
     n = cart.grow_cart(used, same, 0, n_pairs, *arguments)
     assert n > 2
     for p in range(n_pairs):
@@ -188,6 +200,17 @@ def test_first_split_of_cart_is_the_best_of_all(rng):
     weight = np.where(same, rule.weight_same, rule.weight_different)
     decrease, _ = oracle.best_split_with_states(F, same, weight, "gini", 1)
     assert rows.decrease[0] == pytest.approx(decrease, rel=1e-9)
+
+
+@given(seeds, st.integers(1, 12))
+@modest
+def test_counts_settle_a_test_as_rows_do(seed, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes, _ = random_codes(rng, n_pairs, 1)
+    counts = np.bincount(codes[:, 0], minlength=N_VALUES + 2)
+    cut, states, rows = rng.integers(0, N_VALUES), rng.integers(0, missing.N_SIDES), np.arange(n_pairs, dtype=np.int32)
+    expected = missing.settle_states(codes, 0, cut, states, N_VALUES, rows)
+    assert missing.settle_counted_states(counts, cut, states, N_VALUES) == expected
 
 
 def test_cut_after_the_last_value_separates_states_only():
@@ -256,6 +279,6 @@ def test_boosted_trees_make_the_best_split_of_all_and_score_as_they_were_grown(s
     values, expected, total = rng.normal(size=n_cells), np.zeros(60), np.zeros(60)
     boosting.add_cell_values(rows, cells, values, expected)
     tests = (cells.child[:n_cells], cells.column[:n_cells], cells.code[:n_cells], cells.states[:n_cells])
-    walk = CodeWalk.of_cells(*tests, values, int(cells.depth.max()))
+    walk = CodeWalk.of_cells(*tests, values)
     walk.add(padded_codes, N_VALUES, total)
     np.testing.assert_array_equal(total, expected)

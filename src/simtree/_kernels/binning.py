@@ -20,8 +20,8 @@ from simtree._kernels.coordinates import ABS_DIFF, PAIRWISE, SUM, coordinate_val
 N_STEPS = 1024
 # Padding with inf behind the edges of a coordinate: the binary search may read past the last edge.
 MAX_EDGES, ROOM = 255, 256
-# Pairs processed at a time: the values of all their coordinates stay in cache.
-BLOCK = 64
+# Pairs processed at a time: many, so that a grid is read into cache for many of them, but their samples stay in cache, too.
+BLOCK = 256
 
 
 @kernel

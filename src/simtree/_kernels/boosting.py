@@ -15,7 +15,7 @@ import numpy as np
 from simtree._kernels.boosting_search import HALF, LOW_HALF, bounded_value, left_sum, search, search_counted
 from simtree._kernels.cart import split_rows
 from simtree._kernels.compilation import kernel
-from simtree._kernels.missing import BOTH_SEEN, ONE_SEEN, code_goes_left, split_state_rows
+from simtree._kernels.missing import code_goes_left, codes_left, settle_counted_states, split_state_rows
 
 # Codes that are read as one integer; and entries of the histogram of a column, constant so that offsets are cheap.
 WORD, N_CODES = 8, 256
@@ -191,12 +191,9 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
         if less >= max(rule.min_leaf * rule.max_hessian, rule.min_hessian):
             break
         n_left = 0
+        one_left, both_left = codes_left(states[k], rule.one_code) if rule.one_code > 0 else (-1, -1)
         for r in range(node.shape[0]):
-            code = np.int64(codes[node[r], columns[k]])
-            if rule.one_code > 0:
-                n_left += code_goes_left(code, cuts[k], states[k], rule.one_code)
-            else:
-                n_left += code <= cuts[k]
+            n_left += code_goes_left(np.int64(codes[node[r], columns[k]]), cuts[k], one_left, both_left)
         if less >= rule.min_hessian and min(n_left, node.shape[0] - n_left) >= rule.min_leaf:
             break
         gains[k], cuts[k], states[k] = search_counted(
@@ -206,18 +203,13 @@ def settle(codes, rows, columns, directions, rule, histogram, cells, cell, gains
     cells.gain[cell], cells.column[cell] = gains[k], k
     cells.left_total[cell] = left_sum(histogram[k], cuts[k], states[k], rule)
     # Neighbouring codes without rows give the same split: the middle of them is the fairest threshold.
-    last, n_values = cuts[k] + 1, rule.one_code if rule.one_code > 0 else rule.n_bins
-    while last < n_values - 1 and histogram[k, last] == 0:
-        last += 1
-    cells.code[cell] = (cuts[k] + last - 1) // 2
-    cells.states[cell] = states[k]
     if rule.one_code > 0:
-        if last >= n_values or histogram[k, last] == 0:  # no value lies above the cut: it separates states only
-            cells.code[cell] = n_values - 1
-        if histogram[k, rule.one_code] != 0:
-            cells.states[cell] |= ONE_SEEN
-        if histogram[k, rule.one_code + 1] != 0:
-            cells.states[cell] |= BOTH_SEEN
+        cells.code[cell], cells.states[cell] = settle_counted_states(histogram[k], cuts[k], states[k], rule.one_code)
+        return
+    last = cuts[k] + 1
+    while last < rule.n_bins - 1 and histogram[k, last] == 0:
+        last += 1
+    cells.code[cell], cells.states[cell] = (cuts[k] + last - 1) // 2, states[k]
 
 
 @kernel

@@ -173,37 +173,43 @@ def fill_gains(half_g, half_h, n, rule, g, h, more_g, more_h, low, high, way, be
 
 
 @kernel
-def gain_of_sums(g, h, l2, gl, hl):
-    """Return numerator and denominator of twice the gain of a split without bounds, plus what is the same for all splits."""
-    gr, to_left, to_right = g - gl, hl + l2, h - hl + l2
-    to_left = to_left if to_left > TINY else TINY
-    to_right = to_right if to_right > TINY else TINY
-    return gl * gl * to_right + gr * gr * to_left, to_left * to_right
+def fraction(u, share, least):
+    """Return numerator and denominator of a gain, see `fill_best_sides`."""
+    v = share * (1.0 - share)
+    return u * u, v if v > least else least
 
 
 @kernel
-def fill_best_sides(half_g, half_h, n, rule, g, h, one, both, found, chosen):
-    """Fill ``found[code]`` with twice the gain without bounds of the best choice of sides, ``chosen[code]``, less its price.
+def fill_best_sides(half_g, half_h, n, rule, total, one, both, found, chosen):
+    """Fill ``chosen[code]`` with the sides of the largest gain without bounds less its price, and ``found[code]`` to rank it.
 
-    ``one`` and ``both`` are the packed sums of the states. Fractions are compared by their products: two divisions for the four
-    choices, in a loop that vectorises. Ties go to the same side for both states, then to the first choice.
+    With the sums g and t = h + l2 of the children, G = g_left + g_right, T = t_left + t_right, s = t_left / T and
+    u = g_left - G s, twice the gain is u^2 / (T s (1 - s)) plus what is the same for all splits. It is computed in units of
+    the sums. What a state adds to u and s does not depend on the cut, and fractions are compared by their products: one
+    division for the four choices, in a loop that vectorises. Ties go to the same side for both, then to the first choice.
     """
-    unit_g, unit_h, l2 = rule.gradient_unit, rule.hessian_unit, rule.l2
-    one_g, one_h = np.float64(one >> HALF) * unit_g, np.float64(one & LOW_HALF) * unit_h
-    both_g, both_h = np.float64(both >> HALF) * unit_g, np.float64(both & LOW_HALF) * unit_h
+    l2 = rule.l2 / rule.hessian_unit
+    g, scale = np.float64(total >> HALF), 1.0 / (np.float64(total & LOW_HALF) + 2.0 * l2)
+    one_s, both_s = np.float64(one & LOW_HALF) * scale, np.float64(both & LOW_HALF) * scale
+    one_u, both_u = np.float64(one >> HALF) - g * one_s, np.float64(both >> HALF) - g * both_s
+    # A child with a pair has a Hessian of at least one unit: only those without any have a smaller denominator than this.
+    least = 0.25 * scale
+    price = 2.0 * APART / scale * (rule.hessian_unit / rule.gradient_unit) / rule.gradient_unit
     for code in range(n):
-        gl, hl = np.float64(half_g[code]) * unit_g, np.float64(half_h[code]) * unit_h
-        top, bottom = gain_of_sums(g, h, l2, gl + one_g + both_g, hl + one_h + both_h)
-        u, v = gain_of_sums(g, h, l2, gl, hl)
-        better = u * bottom > top * v
-        together, side = u / v if better else top / bottom, 1.0 * ALL_ABOVE if better else 0.0
-        top, bottom = gain_of_sums(g, h, l2, gl + both_g, hl + both_h)
-        u, v = gain_of_sums(g, h, l2, gl + one_g, hl + one_h)
-        better = u * bottom > top * v
-        apart = (u / v if better else top / bottom) - 2.0 * APART
-        other = 1.0 * BOTH_ABOVE if better else 1.0 * ONE_ABOVE
-        better = apart > together
-        found[code], chosen[code] = apart if better else together, other if better else side
+        s = (np.float64(half_h[code]) + l2) * scale
+        u = np.float64(half_g[code]) - g * s
+        top, bottom = fraction(u + (one_u + both_u), s + (one_s + both_s), least)
+        a, b = fraction(u, s, least)
+        better = a * bottom > top * b
+        top, bottom, side = a if better else top, b if better else bottom, 1.0 * ALL_ABOVE if better else 0.0
+        apart, below = fraction(u + both_u, s + both_s, least)
+        a, b = fraction(u + one_u, s + one_s, least)
+        better = a * below > apart * b
+        apart, below, other = a if better else apart, b if better else below, 1.0 * BOTH_ABOVE if better else 1.0 * ONE_ABOVE
+        apart -= price * below
+        better = apart * bottom > top * below
+        top, bottom, chosen[code] = apart if better else top, below if better else bottom, other if better else side
+        found[code] = top / bottom
 
 
 @kernel
@@ -229,7 +235,7 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
         if n_cuts == 0:  # without values, there are states to separate
             codes[0], half_g[0], half_h[0], n_cuts = 0, 0, 0, 1
         if way == 0.0 and (one != 0 or both != 0):
-            fill_best_sides(half_g, half_h, n_cuts, rule, g, h, one, both, found, chosen)
+            fill_best_sides(half_g, half_h, n_cuts, rule, total, one, both, found, chosen)
             at, best = 0, -1.0
             for i in range(n_cuts):
                 if found[i] > best:

@@ -17,8 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.missing import settle_states, split_state_rows
-from simtree._kernels.missing_search import search_state_compare, search_state_histogram, search_state_sorted
+from simtree._kernels.missing import settle_counted_states, settle_states, split_state_rows
+from simtree._kernels.missing_search import (
+    search_state_compare,
+    search_state_few,
+    search_state_histogram,
+    search_state_sorted,
+)
 from simtree._kernels.search import (
     count_codes,
     new_best,
@@ -107,7 +112,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
     wide = histograms.shape[0] == 0
     best = new_best(n_columns)
     missing = rule.one_code > 0
-    few_columns = subsample and not missing and not wide
+    few_columns = subsample and not wide
     few = new_few(n_columns if few_columns else 0, histograms.shape[1] if few_columns else 0)
     max_compared = MAX_COMPARED_STATES if missing else MAX_COMPARED_FEW if few_columns else MAX_COMPARED
     rows = np.arange(start, stop).astype(np.int32)
@@ -145,7 +150,10 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                 else:
                     winner = search_compare(codes, same, node, columns, rule, node_same, node_different, best)
             elif few_columns:
-                winner = search_few(codes, same, node, columns, rule, node_same, node_different, few, best)
+                if missing:
+                    winner = search_state_few(codes, same, node, columns, rule, node_same, node_different, few, best)
+                else:
+                    winner = search_few(codes, same, node, columns, rule, node_same, node_different, few, best)
             elif wide:
                 if missing:
                     winner = search_state_sorted(codes, same, node, columns, rule, node_same, node_different, best)
@@ -153,7 +161,7 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                     winner = search_sorted(codes, same, node, columns, rule, node_same, node_different, best)
             else:
                 if slot < 0:
-                    slot = 0 if subsample else depth
+                    slot = depth
                     count_codes(codes, same, node, columns, histograms[slot])
                 if missing:
                     winner = search_state_histogram(histograms[slot], rule, node_same, node_different, n_columns, best)
@@ -172,7 +180,10 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
             column = columns[winner]
             code, states = best.code[winner], best.states[winner]
             if missing:
-                code, states = settle_states(codes, column, code, states, rule.one_code, node)
+                if few_columns and node.shape[0] > max_compared:
+                    code, states = settle_counted_states(few.counts[winner], code, states, rule.one_code)
+                else:
+                    code, states = settle_states(codes, column, code, states, rule.one_code, node)
                 left = low + split_state_rows(codes, column, code, states, rule.one_code, node, spare)
             else:
                 if few_columns and node.shape[0] > max_compared:

@@ -230,24 +230,31 @@ def add_state_values(A, B, first, second, pairwise, nodes, values, total):
 
 
 @kernel
-def code_goes_left(code, cut, states, one_code):
-    """Return 1 if a code is at most the cut or, if it is that of a state, if its state is sent there; otherwise 0."""
-    state = code - one_code
-    return np.int64(code <= cut) | (np.int64(state >= 0) & (1 - ((states >> (state & 1)) & 1)))
+def codes_left(states, one_code):
+    """Return the codes of the two states, -1 instead of that of a state that does not go left."""
+    return -1 if states & ONE_ABOVE else one_code, -1 if states & BOTH_ABOVE else one_code + 1
+
+
+@kernel
+def code_goes_left(code, cut, one_left, both_left):
+    """Return 1 if a code is at most the cut, or that of a state which goes left, see `codes_left`; otherwise 0."""
+    return np.int64(code <= cut) | np.int64(code == one_left) | np.int64(code == both_left)
 
 
 @kernel
 def split_state_rows(codes, column, cut, states, one_code, rows, spare):
     """Move the rows that go left to the front as `split_rows` does, and return their number."""
+    one_left, both_left = codes_left(states, one_code)
+    goes_left = np.empty(rows.shape[0], np.int8)  # known before rows are moved, so that moves do not wait for it
+    for r in range(rows.shape[0]):
+        goes_left[r] = code_goes_left(np.int64(codes[rows[r], column]), cut, one_left, both_left)
     left = 0
     right = 0
     for r in range(rows.shape[0]):
-        p = rows[r]
-        goes_left = code_goes_left(np.int64(codes[p, column]), cut, states, one_code)
-        rows[left] = p
-        spare[right] = p
-        left += goes_left
-        right += 1 - goes_left
+        rows[left] = rows[r]
+        spare[right] = rows[r]
+        left += np.int64(goes_left[r])
+        right += 1 - np.int64(goes_left[r])
     rows[left:] = spare[:right]
     return left
 
@@ -266,4 +273,15 @@ def settle_states(codes, column, cut, states, one_code, rows):
         seen |= BOTH_SEEN if code > one_code else 0
         following = min(following, code if code > cut else following)
     middle = (cut + following - 1) // 2 if following < one_code else np.int64(one_code - 1)
+    return middle, (states & ALL_ABOVE) | seen
+
+
+@kernel
+def settle_counted_states(of_code, cut, states, one_code):
+    """Return the final cut and states of a test as `settle_states` does, given what is not zero for codes that occur."""
+    following = cut + 1
+    while following < one_code and of_code[following] == 0:
+        following += 1
+    seen = (ONE_SEEN if of_code[one_code] != 0 else 0) | (BOTH_SEEN if of_code[one_code + 1] != 0 else 0)
+    middle = (cut + following - 1) // 2 if following < one_code else one_code - 1
     return middle, (states & ALL_ABOVE) | seen

@@ -1,7 +1,7 @@
 """Search for the best cut of a node whose codes include those of the two states of missing values.
 
 A cut sends the values up to a code, and some of the two states, to the left: each cut is tried with the four choices of sides
-for the states, so the result is the best of all such splits. The cut after the last value separates states only. The three
+for the states, so the result is the best of all such splits. The cut after the last value separates states only. The
 algorithms correspond to those of `search`, and give the same result. Ties go to the lowest column, then to the lowest code,
 then to the first choice of sides.
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
-from simtree._kernels.search import AUC, GINI, LOW_HALF, ONE_SAME, entropy, winner
+from simtree._kernels.search import AUC, GINI, LOW_HALF, ONE_SAME, count_few, entropy, winner
 
 
 class Node(NamedTuple):
@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The states of each column in a node: the balance, the weight and the number of their pairs."""
+    """The states of each column in a node, or of one column: the balance, the weight and the number of their pairs."""
 
     one_balance: np.ndarray
     one_weight: np.ndarray
@@ -64,43 +64,97 @@ def lay_sides(rule, one, both):
 
 
 @kernel
-def score_sides(rule, node, sides, k, same, different):
-    """Return the impurity decrease of a cut of column k with the best of four choices of sides, and the choice as a float.
+def of_column(sides, k):
+    """Return the states of column k, which loops over its cuts then need not read again for each of them."""
+    one = sides.one_balance[k], sides.one_weight[k], sides.one_count[k]
+    return Sides(*one, sides.both_balance[k], sides.both_weight[k], sides.both_count[k])
 
-    ``same`` and ``different`` count the pairs with values that go left. The decrease is -1 if no choice is allowed. The first
-    of equal choices is taken.
+
+@kernel
+def score_sides(rule, node, own, same, different):
+    """Return the impurity decrease of a cut of a column with the best of four choices of sides, and the choice as a float.
+
+    ``own`` are the states of the column; ``same`` and ``different`` count the pairs with values that go left. The decrease is
+    -1 if no choice is allowed. The first of equal choices is taken.
+    """
+    if rule.criterion == GINI:
+        return score_gini_sides(rule, node, own, same, different)
+    return score_other_sides(rule, node, own, same, different)
+
+
+@kernel
+def score_gini_sides(rule, node, own, same, different):
+    """Return what `score_sides` does for the Gini impurity.
+
+    Fractions are compared by their products, so that the four choices take one division. Loops over cuts that call this, and
+    nothing else, vectorise.
     """
     a, b, n = rule.weight_same * same, rule.weight_different * different, same + different
-    one_balance, one_weight, one_count = sides.one_balance[k], sides.one_weight[k], sides.one_count[k]
-    both_balance, both_weight, both_count = sides.both_balance[k], sides.both_weight[k], sides.both_count[k]
     d, t = a - b, a + b
-    if rule.criterion != GINI:
-        best, chosen = -1.0, 0.0
-        for choice in range(N_SIDES):
-            one, both = 0.0 if choice & ONE_ABOVE else 1.0, 0.0 if choice & BOTH_ABOVE else 1.0
-            found = other_decrease(
-                rule.criterion,
-                node,
-                d + one * one_balance + both * both_balance,
-                t + one * one_weight + both * both_weight,
-                n + one * one_count + both * both_count,
-            )
-            if found > best:
-                best, chosen = found, 1.0 * choice
-        return best, chosen
-    # Fractions are compared by their products, so that the four choices take one division, and loops over cuts vectorise.
-    top, bottom = fraction(node, d + one_balance + both_balance, t + one_weight + both_weight, n + one_count + both_count)
+    without_one = d + own.both_balance, t + own.both_weight, n + own.both_count
+    without_both = d + own.one_balance, t + own.one_weight, n + own.one_count
+    top, bottom = fraction(
+        node,
+        without_both[0] + own.both_balance,
+        without_both[1] + own.both_weight,
+        without_both[2] + own.both_count,
+    )
     choice = 0.0
-    u, v = fraction(node, d + both_balance, t + both_weight, n + both_count)
+    u, v = fraction(node, *without_one)
     better = u * bottom > top * v
     top, bottom, choice = u if better else top, v if better else bottom, 1.0 * ONE_ABOVE if better else choice
-    u, v = fraction(node, d + one_balance, t + one_weight, n + one_count)
+    u, v = fraction(node, *without_both)
     better = u * bottom > top * v
     top, bottom, choice = u if better else top, v if better else bottom, 1.0 * BOTH_ABOVE if better else choice
     u, v = fraction(node, d, t, n)
     better = u * bottom > top * v
     top, bottom, choice = u if better else top, v if better else bottom, 1.0 * ALL_ABOVE if better else choice
     return top / (2.0 * node.total * bottom) if top >= 0.0 else -1.0, choice
+
+
+@kernel
+def score_other_sides(rule, node, own, same, different):
+    """Return what `score_sides` does for another impurity than Gini."""
+    a, b, n = rule.weight_same * same, rule.weight_different * different, same + different
+    best, chosen = -1.0, 0.0
+    for choice in range(N_SIDES):
+        one, both = 0.0 if choice & ONE_ABOVE else 1.0, 0.0 if choice & BOTH_ABOVE else 1.0
+        found = other_decrease(
+            rule.criterion,
+            node,
+            a - b + one * own.one_balance + both * own.both_balance,
+            a + b + one * own.one_weight + both * own.both_weight,
+            n + one * own.one_count + both * own.both_count,
+        )
+        if found > best:
+            best, chosen = found, 1.0 * choice
+    return best, chosen
+
+
+@kernel
+def score_cuts(rule, node, own, left_same, left_different, n_cuts, trial, chosen):
+    """Fill ``trial[i]`` and ``chosen[i]`` with the score and the sides of cut i of a column, see `score_sides`."""
+    if rule.criterion == GINI:
+        for i in range(n_cuts):
+            same, different = np.float64(left_same[i]), np.float64(left_different[i])
+            trial[i], chosen[i] = score_gini_sides(rule, node, own, same, different)
+    else:
+        for i in range(n_cuts):
+            same, different = np.float64(left_same[i]), np.float64(left_different[i])
+            trial[i], chosen[i] = score_other_sides(rule, node, own, same, different)
+
+
+@kernel
+def score_columns(rule, node, sides, left_same, left_different, trial, chosen):
+    """Fill ``trial[k]`` and ``chosen[k]`` with the score and the sides of one cut of each column k, see `score_sides`."""
+    if rule.criterion == GINI:
+        for k in range(chosen.shape[0]):
+            same, different = np.float64(left_same[k]), np.float64(left_different[k])
+            trial[k], chosen[k] = score_gini_sides(rule, node, of_column(sides, k), same, different)
+    else:
+        for k in range(chosen.shape[0]):
+            same, different = np.float64(left_same[k]), np.float64(left_different[k])
+            trial[k], chosen[k] = score_other_sides(rule, node, of_column(sides, k), same, different)
 
 
 @kernel
@@ -145,15 +199,20 @@ def search_state_histogram(histogram, rule, node_same, node_different, n_columns
             n_found += np.uint64(own != 0)
         # Without values, the last code remains, and there are states to separate.
         n_cuts = max(np.int64(n_found), 1)
-        for i in range(n_cuts):
-            same, different = np.float64(left_same[i]), np.float64(left_different[i])
-            trial[i], chosen[i] = score_sides(rule, node, sides, k, same, different)
+        score_cuts(rule, node, of_column(sides, k), left_same, left_different, n_cuts, trial, chosen)
         at, score = 0, -1.0
         for i in range(n_cuts):
             if trial[i] > score:
                 at, score = i, trial[i]
         best.score[k], best.code[k], best.states[k] = score, cuts[at], np.int64(chosen[at])
     return winner(best, n_columns)
+
+
+@kernel
+def search_state_few(codes, same, rows, columns, rule, node_same, node_different, few, best):
+    """Return the best column (``best`` holds its code and sides) as `search_few` does; ``few.counts`` keep the counts."""
+    count_few(codes, same, rows, columns, few)
+    return search_state_histogram(few.counts.T, rule, node_same, node_different, columns.shape[0], best)
 
 
 @kernel
@@ -202,9 +261,7 @@ def search_state_compare(codes, same, rows, columns, rule, node_same, node_diffe
         for j in range(n_same, n_rows):
             for k in range(n_columns):
                 left_different[k] += np.uint8(block[j, k] <= cut[k])
-        for k in range(n_columns):
-            same_left, different_left = np.float64(left_same[k]), np.float64(left_different[k])
-            best.trial[k], chosen[k] = score_sides(rule, node, sides, k, same_left, different_left)
+        score_columns(rule, node, sides, left_same, left_different, best.trial, chosen)
         for k in range(n_columns):
             code = np.int64(cut[k])
             better = (best.trial[k] > best.score[k]) | ((best.trial[k] == best.score[k]) & (code < best.code[k]))
@@ -245,7 +302,7 @@ def search_state_sorted(codes, same, rows, columns, rule, node_same, node_differ
                 if r + 1 < n_values and keys[r + 1] >> 1 == code:
                     continue
             n_different = np.float64(min(r + 1, n_values) - n_same)
-            trial, choice = score_sides(rule, node, sides, 0, np.float64(n_same), n_different)
+            trial, choice = score_sides(rule, node, of_column(sides, 0), np.float64(n_same), n_different)
             if trial > score:
                 score, chosen, states = trial, code, np.int64(choice)
         best.score[k], best.code[k], best.states[k] = score, chosen, states

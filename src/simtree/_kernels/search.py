@@ -178,17 +178,23 @@ def search_histogram(histogram, rule, node_same, node_different, n_columns, best
 
 
 @kernel
-def search_few(codes, same, rows, columns, rule, node_same, node_different, few, best):
-    """Return the best column (``best`` holds its code, ``few.following`` the next code that occurs), for a few columns.
-
-    Only codes that occur are tried: one that does not occur cuts as the one before it does.
-    """
+def count_few(codes, same, rows, columns, few):
+    """Fill ``few.counts[k, code]`` with the packed counts of the rows that have this code in column ``columns[k]``."""
     few.counts[:] = 0
     for r in range(rows.shape[0]):
         p = np.uint64(rows[r])  # unsigned, so that indices are not checked for negative numbers
         one = ONE_SAME if same[p] else 1
         for k in range(columns.shape[0]):
             few.counts[k, np.uint64(codes[p, np.uint64(columns[k])])] += one
+
+
+@kernel
+def search_few(codes, same, rows, columns, rule, node_same, node_different, few, best):
+    """Return the best column (``best`` holds its code, ``few.following`` the next code that occurs), for a few columns.
+
+    Only codes that occur are tried: one that does not occur cuts as the one before it does.
+    """
+    count_few(codes, same, rows, columns, few)
     for k in range(columns.shape[0]):
         n_cuts = list_cuts(few, k)
         score_trials(rule, node_same, node_different, few.cuts, n_cuts)

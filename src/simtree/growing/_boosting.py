@@ -431,5 +431,5 @@ def _freeze(
     most_above[split] = tree.majority_child[number[split]] == number[first + 1]
     states = sides_of(growing.states[:n], most_above)
     tests = (child, coordinates[growing.column[:n]], growing.code[:n], states)
-    walk = CodeWalk.of_cells(*tests, values, int(depth.max()))
+    walk = CodeWalk.of_cells(*tests, values)
     return BoostedTree(tree, column(values, np.float64), walk)

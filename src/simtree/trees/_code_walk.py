@@ -35,22 +35,19 @@ class CodeWalk(NamedTuple):
         The value of each cell.
     first : ndarray of shape (n_trees + 1,)
         The first cell of each tree, and the number of cells.
-    depth : ndarray of shape (n_trees,)
-        The depth of each tree.
     """
 
     tests: NDArray[np.uint64]
     values: NDArray[np.float64]
     first: NDArray[np.int64]
-    depth: NDArray[np.int64]
 
     @classmethod
     def join(cls, walks: Sequence[CodeWalk]) -> CodeWalk:
         """Return several trees in one table."""
-        none = cls(np.empty(0, dtype=np.uint64), np.empty(0), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64))
-        tests, values, _, depth = zip(none, *walks, strict=True)
+        none = cls(np.empty(0, dtype=np.uint64), np.empty(0), np.zeros(1, dtype=np.int64))
+        tests, values, _ = zip(none, *walks, strict=True)
         first = np.cumsum([0, *(len(own) for own in tests[1:])])
-        return cls(np.concatenate(tests), np.concatenate(values), first, np.concatenate(depth))
+        return cls(np.concatenate(tests), np.concatenate(values), first)
 
     @classmethod
     def of_cells(
@@ -60,10 +57,9 @@ class CodeWalk(NamedTuple):
         code: NDArray[np.int64],
         states: NDArray[np.int64],
         values: NDArray[np.float64],
-        depth: int,
     ) -> CodeWalk:
         """Return one tree; a cell continues at its ``child`` up to ``code``, otherwise at the next cell after it."""
-        return cls(pack_tests(child, coordinate, code, states), values, np.array([0, len(child)]), np.array([depth]))
+        return cls(pack_tests(child, coordinate, code, states), values, np.array([0, len(child)]))
 
     def add(self, codes: NDArray[np.uint8], one_code: int, total: NDArray[np.float64]) -> None:
         """Add the values of the leaves that pairs reach; ``one_code`` is the first code of missing values, or 0."""
@@ -184,4 +180,4 @@ def _walk(tree: RankTree, values: NDArray[np.float64], column: NDArray[np.int64]
     states[place[owner]] = sides_of(np.zeros(len(owner)) if tree.states is None else tree.states, most_above)
     moved = np.empty(tree.n_cells)
     moved[place] = values
-    return CodeWalk.of_cells(child, columns, codes, states, moved, int(cells.depth.max()))
+    return CodeWalk.of_cells(child, columns, codes, states, moved)
