@@ -30,9 +30,9 @@ means a better mean; the numbers of splits won and lost are given with each diff
 other load; for the speed of simtree see [performance](performance.md)."""
 
 
-STALE = """The results of {names} are older than the catalogue of models: {n} of its models have not been run on these data,
-above all boosted peers with early stopping and searched settings, posteriors of several classifiers, and PLDA. LightGBM has 100
-rounds and fixed settings in the tables of these data, which is less than it can do."""
+STALE = """Not all models of the catalogue have been run on all data; missing are {missing}."""
+UNTUNED = """On {names}, boosted peers with early stopping and searched settings have not been run: LightGBM has 100 rounds and
+fixed settings in these tables, which is less than it can do."""
 
 
 def stale_note(found: dict[str, Values]) -> list[str]:
@@ -41,10 +41,12 @@ def stale_note(found: dict[str, Values]) -> list[str]:
     for name, result in found.items():
         run = {model["model"] for problem in result["problems"] for model in problem["models"]}
         missing[name] = {model.name for model in BENCHMARKS[name].models} - run
-    stale = [name for name, models in missing.items() if models]
-    if not stale:
-        return []
-    return [report.wrapped(STALE.format(names=", ".join(stale), n=len(set().union(*missing.values()))))]
+    stale = [f"{len(models)} of {len(BENCHMARKS[name].models)} on {name}" for name, models in missing.items() if models]
+    notes = [STALE.format(missing=", ".join(stale))] if stale else []
+    tuned = {name: {model.name for model in BENCHMARKS[name].models if model.name.startswith("tuned")} for name in found}
+    untuned = [name for name, models in tuned.items() if models and models <= missing[name]]
+    notes += [UNTUNED.format(names=", ".join(untuned))] if untuned else []
+    return [report.wrapped(" ".join(notes))] if notes else []
 
 
 def read_results(results: Path) -> dict[str, Values]:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from accuracy.catalogue import BEST
+from accuracy.lists import AUTO
 from accuracy.protocol import (
     AUC,
     GRID,
@@ -386,18 +387,21 @@ def summary(results: Iterable[Values]) -> str:
 
 
 def headline(results: Iterable[Values], metric: str) -> str:
-    """Return the table of the README, with one row per data set: the best pipeline of simtree and the best baseline."""
+    """Return the table of the README, one row per data set: AutoSimilarity, a chosen model of simtree, and the best peer."""
     rows = []
     for result in results:
         best = [comparison for comparison in result["comparisons"] if comparison["title"] == BEST]
         for problem, comparison in product(result["problems"], best):
             means = {e["model"]: np.mean(e["metrics"][metric]) for e in problem["models"] if metric in e["metrics"]}
-            ours, others = comparison["model"], [name for name in comparison["baselines"] if name in means]
+            # All that was run, also models that are no longer in the catalogue.
+            others = [e["model"] for e in problem["models"] if not e["ours"] and e["model"] in means]
+            ours = comparison["model"]
             if ours not in means or not others:
                 continue
             other = max(others, key=lambda name: means[name])
-            rows.append([problem["name"], ours, f"{means[ours]:.3f}", other, f"{means[other]:.3f}"])
-    return markdown_table(["data", "simtree", metric, "best baseline", metric], rows)
+            auto = f"{means[AUTO.name]:.3f}" if AUTO.name in means else "-"
+            rows.append([problem["name"], auto, ours, f"{means[ours]:.3f}", other, f"{means[other]:.3f}"])
+    return markdown_table(["data", "AutoSimilarity", "chosen by hand", metric, "best baseline", metric], rows)
 
 
 def wrapped(text: str) -> str:

@@ -26,8 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from accuracy import report
 from accuracy.catalogue import BENCHMARKS
 from accuracy.protocol import SCALES, SPLITS, Benchmark, Model, Scale, tasks_of, units_of
-from simtree._utils.files import write_atomically
-from simtree.experiments._results import Order, RunLog, write_figure, write_result
+from simtree.experiments._results import Order, RunLog, write_figure, write_json, write_result
 
 
 def run(
@@ -68,7 +67,7 @@ def run(
         stored = into / f"{name}.json"
         both = report.added(json.loads(stored.read_text(encoding="utf-8")), json.loads((order.out / stored.name).read_text()))
         write_figure(into / f"{name}.png", report.draw(both))
-        write_atomically(stored, json.dumps(both, indent=1) + "\n")
+        write_json(stored, both)
 
 
 def split_numbers(text: str) -> tuple[int, ...]:

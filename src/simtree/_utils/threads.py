@@ -37,6 +37,17 @@ def in_threads(work: Callable[[T], None], parts: Sequence[T], n_jobs: int | None
             raise
 
 
+def one_blas_thread() -> threadpool_limits:
+    """Return a context in which matrices are multiplied by one thread each: for small ones, threads mostly wait for each other.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    return threadpool_limits(1, "blas")
+
+
 def submitted(work: Sequence[Callable[[], T]], n_threads: int) -> list[Future[T]]:
     """Start calls of many seconds in threads of their own, with the settings of scikit-learn of this thread.
 

@@ -157,10 +157,15 @@ def _timed(name: str, task: Callable[[], Values], announced: str | None) -> tupl
 def write_result(order: Order, name: str, found: Mapping[str, Any], section: Callable[[Values], str]) -> None:
     """Write the results of an experiment and their origin as JSON, and the output of ``section`` as Markdown."""
     result = {"command": order.command, "seed": order.seed, "versions": _versions(), "machine": _machine(), **found}
-    # Put each list of numbers on one line. (A JSON string contains no line break.)
-    text = re.sub(r"\[\n([^][{}\"]*)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", json.dumps(result, indent=1))
-    write_atomically(order.out / f"{name}.json", text + "\n")
+    write_json(order.out / f"{name}.json", result)
     write_atomically(order.out / f"{name}.md", section(result) + "\n")
+
+
+def write_json(file: Path, result: Mapping[str, Any]) -> None:
+    """Write results as JSON with each list of numbers on one line."""
+    # A JSON string contains no line break.
+    text = re.sub(r"\[\n([^][{}\"]*)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", json.dumps(result, indent=1))
+    write_atomically(file, text + "\n")
 
 
 def write_figure(file: Path, figure: Any) -> None:

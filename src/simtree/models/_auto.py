@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
 from simtree._utils.progress import CallbackSupportMixin, reported, tell, with_callbacks
+from simtree._utils.threads import one_blas_thread
 from simtree._utils.validation import check_integer, check_n_jobs, check_real, count
 from simtree.evaluation import Estimate
 from simtree.io._fields import MAX_COUNT, Fields
@@ -213,10 +214,11 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                 tell(f"Columns: {self.columns_}.", verbose=self.verbose)
             data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
-            comparison = self._compare(data, budget)
-            chooser = comparison.chooser()
-            members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
-            self._set_results(chooser, comparison, members)
+            with one_blas_thread():  # candidates are small, and compared at the same time
+                comparison = self._compare(data, budget)
+                chooser = comparison.chooser()
+                members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
+                self._set_results(chooser, comparison, members)
             represented = self._fit_representation(samples, source)
             given: dict[str, Any] = {"X": represented, **fit_arguments(source)}
             if self.representation is None and self.columns_ is None:  # the original X, to keep the feature names

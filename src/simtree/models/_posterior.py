@@ -161,7 +161,7 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
 
     def _scaled(self, posteriors: NDArray[Any]) -> NDArray[np.float64]:
         """Return what the inner product is taken of: probabilities, divided by the roots of the priors if samples count."""
-        clipped = np.clip(posteriors, 0.0, 1.0, dtype=np.float64)
+        clipped: NDArray[np.float64] = np.clip(posteriors, 0.0, 1.0, dtype=np.float64)
         return clipped if self.same_weighting == "pairs" else clipped / np.sqrt(self.priors_)
 
     def _score_pairs(self, pairs: SamplePairs) -> NDArray[np.float64]:
@@ -177,4 +177,4 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
             own = (1.0 - PRIOR_SHARE) ** 2
             return np.log(own * products + (1.0 - own))
         same = (1.0 - PRIOR_SHARE) * np.minimum(products, 1.0) + PRIOR_SHARE * self._prior
-        return np.log(same / (1.0 - same)) - np.log(self._prior / (1.0 - self._prior))
+        return np.asarray(np.log(same / (1.0 - same)) - np.log(self._prior / (1.0 - self._prior)))
