@@ -45,7 +45,7 @@ from simtree.trees._explanation import Explanation, with_words
 
 # Given pairs that candidates are compared on, if there are more.
 MAX_GIVEN_PAIRS = 200_000
-# Confidence level of the interval of the reported figure.
+# Level of the interval of the reported figure.
 CONFIDENCE = 0.95
 # More candidates in a model file are treated as damage.
 MAX_CANDIDATES = 1 << 10
@@ -109,8 +109,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         ``fpr_``, ``auc`` and ``seconds``. Use ``pandas.DataFrame(auto.results_)`` to show it as a table. The highest of these
         values is optimistic, because it is the highest; ``performance_`` is not.
     performance_ : dict
-        Metrics of what was chosen, each with a confidence interval for new identities (samples of a closed set, or groups):
-        ``tpr`` at ``fpr_`` and ``auc``. For each fold the choice is made anew without it. Empty if there is one fold only.
+        Metrics of what was chosen: ``tpr`` at ``fpr_`` and ``auc``, each with an interval that holds, with a confidence of
+        95 %, what as many new identities (samples of a closed set, or groups) will give. For each fold the choice is made anew
+        without it. Empty if there is one fold only.
     best_name_ : str
         Name of what was chosen: a candidate, or ``"stack of ..."``.
     best_estimator_ : Similarity

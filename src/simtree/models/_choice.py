@@ -34,6 +34,9 @@ PRIOR_PER_RATE, MAX_PRIOR = 10.0, 0.5
 # The ranking is stable if the best candidate leads by this many standard errors, or if one is this small.
 MIN_LEAD, SMALL_ERROR = 2.0, 0.005
 
+# Both these units and as many new ones are drawn by chance: their figures differ by so many times the error of one of them.
+NEW_UNITS = 2.0**0.5
+
 Folds = tuple[int, ...]
 
 
@@ -237,7 +240,9 @@ def _thin(same: NDArray[np.bool_], most: tuple[int, int]) -> NDArray[np.int64]:
 def judge(
     scores: Sequence[FloatArray], folds: Sequence[HeldOutScores], units: Units, fpr: float, confidence: float
 ) -> dict[str, Estimate]:
-    """Return the TPR at a false positive rate and the AUC, means over folds, with confidence intervals for new units.
+    """Return the TPR at a false positive rate and the AUC, means over folds, with intervals for as many new units.
+
+    An interval holds what will be measured on as many other units, not only the mean of all there are.
 
     Parameters
     ----------
@@ -250,7 +255,7 @@ def judge(
     fpr : float
         False positive rate.
     confidence : float
-        Confidence level of the intervals.
+        Level of the intervals.
 
     Returns
     -------
@@ -270,8 +275,9 @@ def judge(
 
 
 def _estimate(value: float, ends: FloatArray) -> Estimate:
-    """Return a value with its interval, which ties may have moved off the value."""
-    return Estimate(value, min(float(ends[0]), value), max(float(ends[1]), value))
+    """Return a value with an interval for as many new units, from that for all, which ties may have moved off the value."""
+    low, high = (value + NEW_UNITS * (float(end) - value) for end in ends)
+    return Estimate(value, min(max(low, 0.0), value), max(min(high, 1.0), value))
 
 
 def mean_tpr(rocs: Sequence[Roc], fpr: float) -> float:
