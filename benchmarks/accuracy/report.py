@@ -315,9 +315,10 @@ def difference_table(result: Values, comparison: Values, names: list[str]) -> st
         if not found:
             rows.append([other, *("" for _ in names), "not run"])
             continue
-        behind = [name for name in names if found[name].mean() <= 0.0]
+        behind = [name for name in found if found[name].mean() <= 0.0]
         verdict = "yes" if not behind else f"no: worse in {', '.join(behind)}"
-        rows.append([other, *(difference_as_text(found[name], digits_of(name)) for name in names), verdict])
+        cells = (difference_as_text(found[name], digits_of(name)) if name in found else "-" for name in names)
+        rows.append([other, *cells, verdict])
     return markdown_table(["difference to", *names, "better"], rows)
 
 

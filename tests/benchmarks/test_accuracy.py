@@ -426,6 +426,13 @@ def test_differences_are_paired_and_verdicts_name_what_is_behind():
     assert summary[3] == "| x | ours | b | not run |  |"
 
 
+def test_a_metric_that_one_model_lacks_is_left_out_of_its_comparison():
+    result = result_of({"ours": {"AUC": [0.9, 0.8], report.OFFICIAL: [0.7]}, "a": {"AUC": [0.8, 0.7]}})
+    text = report.section(result)
+    assert "| a | +0.10000 ± 0.00000 (2 won, 0 lost) | - | yes |" in text
+    assert "| a | 0.75000 ± 0.07071 | - |" in text
+
+
 def test_results_are_added_to_stored_ones():
     stored = result_of({"A": {"AUC": [0.1, 0.2]}, "B": {"AUC": [0.3, 0.4]}})
     new = result_of({"B": {"AUC": [0.5, 0.6]}, "C": {"AUC": [0.7, 0.8]}})
