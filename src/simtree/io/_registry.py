@@ -32,7 +32,9 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
 # Parameters that models of this version of files did not have at first: written only if they have another value.
 ADDED = {"categorical_features": "from_dtype"}
-ADDED_TO = {"SimilarityForest": {"open_set": "auto"}, "PosteriorSimilarity": {"same_weighting": "pairs"}}
+ADDED_TO = {"SimilarityForest": {"open_set": "auto"}}
+# Parameters that are written with the fitted state, because files without them have another value than the default.
+OF_STATE = {"PosteriorSimilarity": ("same_weighting",)}
 # Larger numbers are treated as damage.
 MAX_STEPS = 32
 MAX_KEYS = 1 << 10
@@ -120,7 +122,8 @@ def refusal(what: str) -> str:
 
 def parameters_state(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as data; a random generator becomes None, and many parallel jobs become -1."""
-    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in LEFT_OUT}
+    left_out = _left_out(type(estimator))
+    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in left_out}
     for name, default in (ADDED | ADDED_TO.get(type(estimator).__name__, {})).items():
         if isinstance(parameters.get(name), str) and parameters[name] == default:
             del parameters[name]
@@ -131,6 +134,11 @@ def parameters_state(estimator: Any) -> dict[str, Any]:
     if isinstance(parameters.get("n_jobs"), numbers.Integral) and parameters["n_jobs"] > MAX_JOBS:
         parameters["n_jobs"] = -1
     return {name: _parameter(type(estimator).__name__, name, value) for name, value in parameters.items()}
+
+
+def _left_out(cls: type) -> tuple[str, ...]:
+    """Return the parameters of a class that are not among those in a file."""
+    return (*LEFT_OUT, *OF_STATE.get(cls.__name__, ()))
 
 
 def plain_parameters(estimator: Any) -> dict[str, Any]:
@@ -151,7 +159,7 @@ def estimator_from_state(fields: Fields, cls: type, **given: Any) -> Any:
     """Return an unfitted estimator with the parameters of its state and the given ones."""
     part = fields.part("parameters")
     names = cls._get_param_names()  # type: ignore[attr-defined]
-    unknown = set(part.content) - set(names) | set(LEFT_OUT) & set(part.content)
+    unknown = set(part.content) - set(names) | set(_left_out(cls)) & set(part.content)
     if unknown:
         raise part.fail(min(unknown), f"is not a parameter of {cls.__name__}")
     parameters = {name: _read_parameter(part, name) for name in part.content}

@@ -24,7 +24,8 @@ from simtree.representation._applied import fitted_rows
 PRIOR_SHARE = 1e-6
 # Smallest prior of a class, of a same pair and of a different one.
 MIN_PRIOR = 1e-9
-WEIGHTINGS = ("pairs", "samples")
+# Weightings of same pairs, and that of files which do not say it.
+WEIGHTINGS, UNSAID = ("pairs", "samples"), "samples"
 
 
 @register(MODEL)
@@ -142,13 +143,16 @@ class PosteriorSimilarity(RepresentedMixin, Similarity):
         return {
             "representation": self._get_representation_state(),
             "priors": self.priors_,
-            "same_weighting": self.same_weighting,
+            **({} if self.same_weighting == UNSAID else {"same_weighting": self.same_weighting}),
         }
+
+    @classmethod
+    def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
+        said = fields.has("same_weighting")
+        return {"same_weighting": fields.string("same_weighting", WEIGHTINGS) if said else UNSAID}
 
     def _set_fitted_state(self, fields: Fields) -> None:
         n_classes = self._set_representation_state(fields)
-        # Files of before, which do not say it, have scores of this weighting.
-        self.same_weighting = fields.string("same_weighting", WEIGHTINGS) if fields.has("same_weighting") else "samples"
         self._set_priors(fields.array("priors", "float64", (n_classes,), low=MIN_PRIOR, high=1.0))
 
     def _summary(self) -> dict[str, Any]:
