@@ -42,8 +42,10 @@ def one_blas_thread() -> threadpool_limits:
 
     Examples
     --------
+    >>> from threadpoolctl import threadpool_info
     >>> with one_blas_thread():
-    ...     pass
+    ...     max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+    1
     """
     return threadpool_limits(1, "blas")
 

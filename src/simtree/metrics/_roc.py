@@ -225,10 +225,9 @@ def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, 
     """Return the distinct scores in increasing order, and the numbers of same and of different pairs at each."""
     order = np.argsort(score)
     ordered = score[order]
-    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
-    n_same, n_all = np.cumsum(is_same[order])[last], last + 1
-    n_same, n_all = np.diff(n_same, prepend=0), np.diff(n_all, prepend=0)
-    return ordered[last], n_same, n_all - n_same
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)  # place of each distinct score
+    n_same = np.diff(np.cumsum(is_same[order])[last], prepend=0)
+    return ordered[last], n_same, np.diff(last, prepend=-1) - n_same
 
 
 def check_scores(scores: ArrayLike, same: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
