@@ -358,9 +358,9 @@ def test_scores_of_a_candidate_that_is_far_behind_are_not_normalised(round_peopl
     """The candidate that normalises stands before its base, and is tried after it."""
     stump = SimilarityTree(max_depth=1, n_pairs=100, random_state=0)
     made = {
-        "stump, normalised": presets.Candidate(lambda size: CohortNormalization(clone(stump)), False, normalises="stump"),
+        "stump, normalised": presets.Candidate(lambda size: CohortNormalization(clone(stump)), False, after="stump"),
         "normalised": presets.Candidate(
-            lambda size: CohortNormalization(DistanceSimilarity(metric="euclidean")), False, normalises="euclidean"
+            lambda size: CohortNormalization(DistanceSimilarity(metric="euclidean")), False, after="euclidean"
         ),
         "stump": candidate(stump),
         "euclidean": FEW["euclidean"],

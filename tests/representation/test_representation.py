@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss as sklearn_log_loss
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.tree import ExtraTreeClassifier
 
 from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, WithinClassWhitening
@@ -17,6 +20,7 @@ from simtree.metrics import roc_curve
 from simtree.pairs._sampling import PairSampler
 from simtree.representation import _base as base
 from simtree.representation import _discriminant as discriminant
+from simtree.representation import _kernel_choice as kernel_choice
 from simtree.representation import _landmarks as landmarks
 from simtree.representation import _posterior as posterior
 from simtree.representation._class_trees import join_trees
@@ -227,6 +231,80 @@ def test_a_landmark_is_a_mean_of_several_rows(seed, n, n_landmarks):
     assert len(centres) <= n // landmarks.MIN_MEMBERS
 
 
+def test_equations_of_rows_and_of_features_have_the_same_solution(blobs):
+    X, y = blobs
+    model = KernelDiscriminant(n_landmarks=60, landmarks="fourier", random_state=0).fit(X, y)
+    parts = np.array_split(np.random.default_rng(0).permutation(len(X)), 3)
+    targets = np.eye(6)[base.encode_labels(y)]
+    of_features = model._by_features(model.features_[0], X, targets, parts, 0.1, True)
+    of_rows = model._by_rows(model.features_[0], X, targets, parts, 0.1, True)
+    np.testing.assert_allclose(of_features[0], of_rows[0], atol=1e-8)
+    for expected, found in zip(of_features[1], of_rows[1], strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_fewer_rows_than_features_are_left_out_fold_by_fold(blobs):
+    X, y = blobs
+    model = KernelDiscriminant(n_landmarks=400, landmarks="fourier", alpha=0.1, random_state=0)
+    cross_fitted = model.fit_transform(X, y)
+    values = model.features_[0].of(X, None)
+    targets = np.eye(6)[base.encode_labels(y)]
+    everything = Ridge(alpha=0.1, fit_intercept=False).fit(values, targets)
+    np.testing.assert_allclose(model.transform(X), everything.predict(values), atol=1e-8)
+    assert np.mean((cross_fitted - targets) ** 2) > 2 * np.mean((model.transform(X) - targets) ** 2)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.floats(0.003, 3.0))
+@settings(max_examples=25, deadline=None, database=None)
+def test_leave_one_out_scores_are_those_of_fits_without_each_row(seed, n, alpha):
+    rng = np.random.default_rng(seed)
+    X, targets = rng.normal(size=(n, 2)), rng.normal(size=(n, 3))
+    kernel = rbf_kernel(X, gamma=0.5)
+    expected = np.empty_like(targets)
+    for row in range(n):
+        others = np.arange(n) != row
+        fitted = KernelRidge(alpha=alpha, kernel="precomputed").fit(kernel[np.ix_(others, others)], targets[others])
+        expected[row] = fitted.predict(kernel[np.ix_([row], others)])[0]
+    (found,) = kernel_choice.leave_one_out(kernel, targets, [alpha])
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_loss_is_that_of_the_best_multiple_of_the_scores():
+    scores, classes = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]), np.array([0, 1, 1])
+    losses = [sklearn_log_loss(classes, softmax(multiple * scores, axis=1)) for multiple in kernel_choice.MULTIPLES]
+    assert kernel_choice.log_loss(scores, classes) == pytest.approx(min(losses))
+
+
+def test_a_noisy_table_gets_a_smoother_kernel_than_a_fine_pattern():
+    """Stripes need a narrow kernel and a small penalty; a class that has to do with nothing the opposite."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(450, 2))
+    stripes, noise = (np.floor(4 * X[:, 0]) % 2).astype(int), rng.integers(0, 2, 450)
+    tried = {"gammas": (0.1, 1.0, 10.0), "alphas": (3.0, 0.03), "rng": rng}
+    assert kernel_choice.choose_kernel(X, stripes, np.eye(2), **tried) == (10.0, 0.03)
+    assert kernel_choice.choose_kernel(X, noise, np.eye(2), **tried) == (0.1, 3.0)
+
+
+def test_the_chosen_kernel_is_used(blobs, monkeypatch):
+    monkeypatch.setattr(discriminant, "choose_kernel", lambda *given: (0.7, 0.2))
+    chosen = KernelDiscriminant(n_landmarks=10, gamma="auto", alpha="auto", random_state=0).fit_transform(*blobs)
+    given = KernelDiscriminant(n_landmarks=10, gamma=0.7, alpha=0.2, random_state=0).fit_transform(*blobs)
+    np.testing.assert_array_equal(chosen, given)
+
+
+@pytest.mark.parametrize("parameters", [{"gamma": "auto"}, {"alpha": "auto"}])
+def test_what_is_given_is_not_chosen(blobs, monkeypatch, parameters):
+    seen = []
+
+    def choose(X, codes, targets, gammas, alphas, rng):
+        seen.append((len(gammas), len(alphas)))
+        return gammas[0], alphas[0]
+
+    monkeypatch.setattr(discriminant, "choose_kernel", choose)
+    KernelDiscriminant(n_landmarks=10, **parameters).fit(*blobs)
+    assert seen == [(4, 1) if "gamma" in parameters else (1, 7)]
+
+
 def test_repeats_are_averaged(blobs):
     X, y = blobs
     model = KernelDiscriminant(n_landmarks=10, n_repeats=3, random_state=0).fit(X, y)
@@ -241,7 +319,8 @@ def test_repeats_are_averaged(blobs):
     [
         ({"n_landmarks": 0}, ValueError, "n_landmarks=0 is out of range"),
         ({"gamma": -1.0}, ValueError, "gamma=-1.0 is out of range"),
-        ({"gamma": "auto"}, ValueError, "gamma='auto' is unknown; choose one of 'scale', 'wide'"),
+        ({"gamma": "narrow"}, ValueError, "gamma='narrow' is unknown; choose one of 'scale', 'wide', 'auto'"),
+        ({"alpha": "small"}, ValueError, "alpha='small' is unknown; choose one of 'auto'"),
         ({"gamma": None}, TypeError, "gamma=None is not a number"),
         ({"alpha": 0}, ValueError, "alpha=0 is out of range"),
         ({"n_repeats": 0}, ValueError, "n_repeats=0"),

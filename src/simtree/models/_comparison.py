@@ -117,6 +117,7 @@ class Comparison:
         self.seconds: dict[str, float] = {}
         self.costs: dict[str, Cost] = {}
         self.skipped: dict[str, str] = {}
+        self._not_worth: dict[str, str] = {}
         self.n_known = len(samples)
         self._compute = None if budget.is_limited else compute
         self._known: dict[tuple[str, int], FloatArray | ValueError] = {}
@@ -153,12 +154,13 @@ class Comparison:
                 self._add(name, held_out)
                 yield name
         else:
-            # What normalises the scores of another candidate comes after all others, to know how far that one is behind.
-            for late in (False, True):
-                names = [name for name, candidate in self.candidates.items() if late == (candidate.normalises is not None)]
-                tried = self._worth_normalising(names, folds[0]) if late else names
+            left = dict(self.candidates)
+            while left:  # what comes after another candidate waits until it is known how far that one is behind
+                names = [name for name, candidate in left.items() if candidate.after not in left]
+                tried = self._worth_trying(names, folds[0])
                 self._prefetch(tried, held_out[:1])
                 for name in names:
+                    del left[name]
                     if name in tried and self._allows(name, held_out):
                         self._add(name, held_out[:1])
                     yield name
@@ -303,16 +305,19 @@ class Comparison:
         )
         self._known |= {(name, id(held_out[number])): scores for (number, name), scores in zip(parts, found, strict=True)}
 
-    def _worth_normalising(self, names: Sequence[str], fold: Fold) -> list[str]:
-        """Return the candidates whose base is not far behind on the first fold, and skip the others."""
+    def _worth_trying(self, names: Sequence[str], fold: Fold) -> list[str]:
+        """Return the candidates that come after none that is far behind on the first fold, and skip the others."""
         found = self._on_first_fold(fold)
         worth = []
         for name in names:
-            base = str(self.candidates[name].normalises)
-            if found is not None and base in found.values and found.is_far_behind(base):
-                self.skipped[name] = f"{base} is {found.sentence(base)}"
+            before = self.candidates[name].after
+            if before in self._not_worth:
+                self._not_worth[name] = self._not_worth[before]
+            elif found is not None and before in found.values and found.is_far_behind(before):
+                self._not_worth[name] = f"{before} is {found.sentence(before)}"
             else:
                 worth.append(name)
+        self.skipped |= self._not_worth
         return worth
 
     def _give_up(self, fold: Fold) -> None:

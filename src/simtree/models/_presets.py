@@ -157,6 +157,8 @@ LARGE = Size(
 )
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8
+# Random features of a kernel classifier, at any size: with fewer it is worse, and a small table has fewer rows than that.
+N_FOURIER = 2_000
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.
 MAX_POSTERIOR_CLASSES = 10_000
 
@@ -284,7 +286,10 @@ def _network(size: Size) -> Any:
 
 
 def _kernel(size: Size) -> Any:
-    kernel = KernelDiscriminant(n_landmarks=size.n_landmarks, max_classes=MAX_POSTERIOR_CLASSES)
+    # Random features rather than landmarks: these are means of several rows, of which a small table has few.
+    kernel = KernelDiscriminant(
+        n_landmarks=N_FOURIER, landmarks="fourier", gamma="auto", alpha="auto", max_classes=MAX_POSTERIOR_CLASSES
+    )
     return make_pipeline(StandardScaler(), kernel, LogisticPosterior(C=10.0))
 
 
@@ -297,12 +302,12 @@ class Candidate(NamedTuple):
     """A model that `AutoSimilarity` tries, at any size.
 
     One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only. One
-    that ``normalises`` the scores of another is tried if the other is not far behind.
+    that comes ``after`` another, which it normalises or sees like coordinates as, is tried if the other is not far behind.
     """
 
     make: Callable[[Size], Similarity]
     closed_set: bool
-    normalises: str | None = None
+    after: str | None = None
 
 
 #: What is tried, from the simplest on: among equals the first wins.
@@ -315,23 +320,23 @@ CANDIDATES: Mapping[str, Candidate] = {
     "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine, closed_set=False),
     "cosine of whitened embeddings": Candidate(_whitened_embedding_cosine, closed_set=False),
     "distance of whitened features": Candidate(_whitened_distance, closed_set=False),
-    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False, normalises="cosine"),
+    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False, after="cosine"),
     "distance of whitened features relative to a cohort": Candidate(
-        _cohort_distance, closed_set=False, normalises="distance of whitened features"
+        _cohort_distance, closed_set=False, after="distance of whitened features"
     ),
     # The scale of features does not matter, so that they need not be standardised.
     "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity(), closed_set=False),
     "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian, closed_set=False),
     "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
-    "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False),
-    "forest along discriminant directions": Candidate(_oblique, closed_set=False),
+    "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False, after="boosting on f and pairwise coordinates"),
+    "forest along discriminant directions": Candidate(
+        _oblique, closed_set=False, after="boosting along discriminant directions"
+    ),
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f, closed_set=False),
     "boosting along discriminant directions": Candidate(_boosting_oblique, closed_set=False),
-    "forest relative to a cohort": Candidate(
-        _cohort_forest, closed_set=False, normalises="forest on f and pairwise coordinates"
-    ),
-    "forest on all coordinates": Candidate(_on_all, closed_set=False),
-    "forest on whitened samples": Candidate(_on_whitened, closed_set=False),
+    "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False, after="forest on f and pairwise coordinates"),
+    "forest on all coordinates": Candidate(_on_all, closed_set=False, after="boosting on f and pairwise coordinates"),
+    "forest on whitened samples": Candidate(_on_whitened, closed_set=False, after="boosting on f and pairwise coordinates"),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
     "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
     "forest on kernel discriminants of standardised features": Candidate(_standardised_landmarks, closed_set=True),

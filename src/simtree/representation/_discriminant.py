@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 
 from simtree._kernels.samples import fill_products
-from simtree._utils.validation import check_integer, check_n_jobs, check_real
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
 from simtree.representation._base import (
@@ -21,12 +21,23 @@ from simtree.representation._base import (
     filled_in_blocks,
     folds_of_rows,
 )
-from simtree.representation._landmarks import FourierFeatures, RBFFeatures, check_features, draw_features, features_from_state
+from simtree.representation._kernel_choice import PENALTIES, WIDTHS, choose_kernel
+from simtree.representation._landmarks import (
+    GAMMAS,
+    FourierFeatures,
+    RBFFeatures,
+    check_features,
+    draw_features,
+    features_from_state,
+    width,
+)
 
 # More repeats in a model file are treated as corruption.
 MAX_REPEATS = 1 << 12
 # Number of rows whose features are held in memory at a time.
 CHUNK = 4096
+# Name of the choice of width and penalty by leave-one-out scores.
+AUTO = "auto"
 
 
 class Sums(NamedTuple):
@@ -47,11 +58,12 @@ class KernelDiscriminant(LabelledRepresentation):
     ----------
     n_landmarks : int, default=2000
         Number of landmarks or Fourier features; with k-means at most one landmark per five rows.
-    gamma : float, "scale" or "wide", default="scale"
+    gamma : float, "scale", "wide" or "auto", default="scale"
         Width of the kernel exp(-gamma * squared distance). ``"scale"`` is 1 / (n_features * variance of all entries of X),
-        ``"wide"`` a tenth of that.
-    alpha : float, default=0.01
-        Regularisation strength of the ridge regression.
+        ``"wide"`` a tenth of that. ``"auto"`` chooses among multiples of ``"scale"`` from 0.1 to 3: the one whose scores of up
+        to 500 rows, each fitted without the row, have the smallest log loss.
+    alpha : float or "auto", default=0.01
+        Regularisation strength of the ridge regression. ``"auto"`` chooses among values from 0.003 to 3, as for the width.
     n_repeats : int, default=1
         Number of sets of landmarks over which the scores are averaged.
     landmarks : {"kmeans", "fourier"}, default="kmeans"
@@ -95,7 +107,7 @@ class KernelDiscriminant(LabelledRepresentation):
         *,
         n_landmarks: int = 2000,
         gamma: float | str = "scale",
-        alpha: float = 0.01,
+        alpha: float | str = 0.01,
         n_repeats: int = 1,
         landmarks: str = "kmeans",
         max_classes: int = 100,
@@ -114,32 +126,81 @@ class KernelDiscriminant(LabelledRepresentation):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check_features(self.landmarks, self.n_landmarks, self.gamma)
-        check_real("alpha", self.alpha, 0.0, np.inf, open_low=True, open_high=True)
+        check_features(self.landmarks, self.n_landmarks, self.gamma, (*GAMMAS, AUTO))
+        if isinstance(self.alpha, str):
+            check_choice("alpha", self.alpha, (AUTO,))
+        else:
+            check_real("alpha", self.alpha, 0.0, np.inf, open_low=True, open_high=True)
         check_integer("n_repeats", self.n_repeats, 1)
         check_integer("max_classes", self.max_classes, 2)
         check_integer("cv", self.cv, 2)
         check_n_jobs(self.n_jobs)
 
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
-        for_folds, for_features = rng.spawn(2)
+        for_folds, for_features, for_choice = rng.spawn(3)
         many = self.n_classes_ > self.max_classes
         targets = _mean_codes(class_means(X, codes), self.max_classes) if many else np.eye(self.n_classes_)
         self._n_features_out = targets.shape[1]
+        gamma, alpha = self._kernel(X, codes, targets, for_choice)
         folds = folds_of_rows(codes, self.cv, for_folds)
         parts = [np.flatnonzero(folds == fold) for fold in range(self.cv)]
         self.features_, self.weights_ = [], []
         scores = np.zeros((len(X), self._n_features_out)) if cross_fitted else None
-        for features in draw_features(X, self.landmarks, self.n_landmarks, self.gamma, self.n_repeats, for_features):
-            sums = [self._sums(features, X, targets[codes], rows) for rows in parts]
-            total = Sums(np.sum([part.gram for part in sums], axis=0), np.sum([part.moment for part in sums], axis=0))
+        for features in draw_features(X, self.landmarks, self.n_landmarks, gamma, self.n_repeats, for_features):
+            # The smaller of the two systems of equations is solved: one per feature, or one per row.
+            regress = self._by_features if features.n <= len(X) else self._by_rows
+            weights, left_out = regress(features, X, targets[codes], parts, alpha, cross_fitted)
             self.features_.append(features)
-            self.weights_.append(self._ridge(total))
+            self.weights_.append(weights)
             if scores is not None:
-                for rows, part in zip(parts, sums, strict=True):
-                    weights = self._ridge(Sums(total.gram - part.gram, total.moment - part.moment))
-                    scores[rows] += self._scores(X[rows], features, weights) / self.n_repeats
+                for rows, found in zip(parts, left_out, strict=True):
+                    scores[rows] += found / self.n_repeats
         return scores
+
+    def _kernel(self, X: NDArray[Any], codes: Codes, targets: Floats, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the width of the kernel and the penalty: as given, or chosen."""
+        if AUTO not in (self.gamma, self.alpha):
+            return width(X, self.gamma), float(self.alpha)
+        gammas = [times * width(X, "scale") for times in WIDTHS] if self.gamma == AUTO else [width(X, self.gamma)]
+        alphas = PENALTIES if self.alpha == AUTO else [float(self.alpha)]
+        return choose_kernel(X, codes, targets, gammas, alphas, rng)
+
+    def _by_features(
+        self,
+        features: RBFFeatures | FourierFeatures,
+        X: NDArray[Any],
+        targets: Floats,
+        parts: list[Codes],
+        alpha: float,
+        cross_fitted: bool,
+    ) -> tuple[Floats, list[Floats]]:
+        """Return the weights of all rows, and the scores of each part by weights of the others if requested."""
+        # By parts in any case, so that the weights do not depend on it.
+        sums = [self._sums(features, X, targets, rows) for rows in parts]
+        total = Sums(np.sum([part.gram for part in sums], axis=0), np.sum([part.moment for part in sums], axis=0))
+        left_out = []
+        for rows, part in zip(parts, sums, strict=True) if cross_fitted else ():
+            weights = _ridge(total.gram - part.gram, total.moment - part.moment, alpha)
+            left_out.append(self._scores(X[rows], features, weights))
+        return np.ascontiguousarray(_ridge(total.gram, total.moment, alpha)), left_out
+
+    def _by_rows(
+        self,
+        features: RBFFeatures | FourierFeatures,
+        X: NDArray[Any],
+        targets: Floats,
+        parts: list[Codes],
+        alpha: float,
+        cross_fitted: bool,
+    ) -> tuple[Floats, list[Floats]]:
+        """Return the same from products of rows with one another, of which there are fewer than of features."""
+        values = features.of(X, self.n_jobs)
+        products = values @ values.T
+        left_out = []
+        for rows in parts if cross_fitted else ():
+            others = np.setdiff1d(np.arange(len(X)), rows)
+            left_out.append(products[np.ix_(rows, others)] @ _ridge(products[np.ix_(others, others)], targets[others], alpha))
+        return np.ascontiguousarray(values.T @ _ridge(products, targets, alpha)), left_out
 
     def _get_fitted_state(self) -> dict[str, Any]:
         repeats = [
@@ -187,10 +248,10 @@ class KernelDiscriminant(LabelledRepresentation):
             moment += values.T @ targets[chunk]
         return Sums(gram, moment)
 
-    def _ridge(self, sums: Sums) -> Floats:
-        """Return the weights that solve the normal equations."""
-        penalised = sums.gram + self.alpha * np.eye(len(sums.gram))
-        return np.ascontiguousarray(solve(penalised, sums.moment, assume_a="pos"))
+
+def _ridge(gram: Floats, moment: Floats, alpha: float) -> Floats:
+    """Return the weights that solve the penalised normal equations."""
+    return np.asarray(solve(gram + alpha * np.eye(len(gram)), moment, assume_a="pos"))
 
 
 def _mean_codes(means: Floats, n_columns: int) -> Floats:

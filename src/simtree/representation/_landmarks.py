@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -205,34 +205,38 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_n_jobs(self.n_jobs)
 
 
-def check_features(landmarks: str, n_landmarks: int, gamma: float | str) -> None:
-    """Raise an error if a parameter is invalid."""
+def check_features(landmarks: str, n_landmarks: int, gamma: float | str, named: Iterable[str] = GAMMAS) -> None:
+    """Raise an error if a parameter is invalid; the width may have one of some names."""
     check_choice("landmarks", landmarks, ("kmeans", "fourier"))
     check_integer("n_landmarks", n_landmarks, 1)
     if isinstance(gamma, str):
-        check_choice("gamma", gamma, GAMMAS)
+        check_choice("gamma", gamma, tuple(named))
     else:
         check_real("gamma", gamma, 0.0, np.inf, open_low=True, open_high=True)
 
 
-def draw_features(
-    X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
-) -> Iterator[RBFFeatures | FourierFeatures]:
-    """Yield ``n_repeats`` feature maps for some samples."""
+def width(X: Floats, gamma: float | str) -> float:
+    """Return the width of the kernel as a number; raise an error if squares of differences between samples would vanish."""
     variance = float(X.var())
     if variance < MIN_VARIANCE and (X[0] != X).any():
         raise ValueError(
             f"X has values that differ by less than {MIN_VARIANCE**0.5:g}, whose squares vanish; "
             "multiply X by a large number first."
         )
-    if isinstance(gamma, str):
-        gamma = GAMMAS[gamma] / (X.shape[1] * (variance or 1.0))
+    return GAMMAS[gamma] / (X.shape[1] * (variance or 1.0)) if isinstance(gamma, str) else float(gamma)
+
+
+def draw_features(
+    X: Floats, landmarks: str, n_landmarks: int, gamma: float | str, n_repeats: int, rng: np.random.Generator
+) -> Iterator[RBFFeatures | FourierFeatures]:
+    """Yield ``n_repeats`` feature maps for some samples."""
+    gamma = width(X, gamma)
     rows = np.unique(X, axis=0) if landmarks == "kmeans" else X
     for _ in range(n_repeats):
         if landmarks == "kmeans":
-            yield RBFFeatures(_centres(rows, n_landmarks, rng), float(gamma))
+            yield RBFFeatures(_centres(rows, n_landmarks, rng), gamma)
         else:
-            yield _fourier(X.shape[1], n_landmarks, float(gamma), rng)
+            yield _fourier(X.shape[1], n_landmarks, gamma, rng)
 
 
 def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> Floats:
