@@ -11,6 +11,7 @@ import oracle
 from simtree import ForestPosterior, SimilarityBoosting, load
 from simtree.growing import _boosting as growing
 from simtree.metrics import roc_curve, youden_threshold
+from simtree.models import _early_stopping as early_stopping
 from simtree.models import _tree_model as tree_model
 from simtree.models._early_stopping import ValidationCurve, tpr_errors
 from simtree.pairs import pair_features
@@ -305,6 +306,21 @@ def test_the_auc_decides_among_rounds_with_nearly_the_same_tpr(rng):
     curve.add(20, worse)  # a higher AUC, and a TPR that is too low
     assert curve.columns()["tpr"][3] < 0.98 * found["tpr"][0]
     assert curve.best.iteration == 15
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [(330, 0.8626, 0.998261), (1_040, 0.8733, 0.998243)],  # hardly a pair is ranked wrongly: the TPR decides
+        [(120, 0.4500, 0.9420), (185, 0.4460, 0.9460)],  # the TPR is the same up to chance: the AUC decides
+        [(5, 0.9990, 0.99999), (10, 1.0, 1.0)],  # an error of zero has no logarithm
+    ],
+)
+def test_relative_errors_decide_among_rounds_that_are_as_good(results):
+    good = [early_stopping._Rounds(*result, roc=None) for result in results]
+    assert early_stopping._as_good(good)[-1] == good[1]
+    curve = ValidationCurve(10, np.array([True, False]), (np.arange(2), np.arange(2)), _good=good)
+    assert curve.best.iteration == results[1][0]
 
 
 @pytest.mark.parametrize("n", [40_000, 400])

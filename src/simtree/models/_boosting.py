@@ -89,8 +89,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         share, and pairs are weighted such that the loss is still that of all pairs. Requires labelled samples and ``refresh``.
     early_stopping : bool or "auto", default="auto"
         Whether part of the data is held out to find the number of rounds: by the TPR averaged over false positive rates around
-        0.001, such that it does not fall at the lowest of them, and by the AUC among equals. ``"auto"`` does so unless too few
-        pairs could be held out, or ``warm_start`` is set.
+        0.001, such that it does not fall at the lowest of them, and among near equals also by the AUC. ``"auto"`` does so
+        unless too few pairs could be held out, or ``warm_start`` is set.
     validation_fraction : float, default=0.2
         Share that is held out: of identities (open set) or of samples (closed set), of ``groups`` if they are given, or of
         given pairs that share no sample. Of other given pairs, those between the two parts are not used to find the number of

@@ -30,8 +30,10 @@ ROUNDS_PER_EVALUATION = 5
 FPR_RANGE, N_FPRS, MIN_DIFFERENT, MAX_FPR = (1e-4, 1e-2), 15, 10, 0.5
 # Of these rates the lowest, the middle and the highest one are watched: at none of them may the TPR fall.
 WATCHED = [0, N_FPRS // 2, N_FPRS - 1]
-# Rounds whose average TPR is lower than the highest by no more than this share of it are as good: the AUC decides among them.
+# Rounds whose average TPR is lower than the highest by no more than this share of it may be as good.
 AS_GOOD = 0.02
+# Errors below this are taken for it, so that their logarithms are finite.
+MIN_ERROR = 1e-9
 # Numbers of the units of the first and of the second sample of each pair.
 Units = tuple[NDArray[np.int64], NDArray[np.int64]]
 # Columns of a validation curve.
@@ -186,6 +188,11 @@ class _Rounds(NamedTuple):
     auc: float
     roc: Roc
 
+    @property
+    def error(self) -> float:
+        """Sum of the logarithms of 1 - TPR and of 1 - AUC, so that their relative changes are compared."""
+        return float(np.log(max(1.0 - self.tpr, MIN_ERROR)) + np.log(max(1.0 - self.auc, MIN_ERROR)))
+
 
 def _as_good(found: list[_Rounds]) -> list[_Rounds]:
     """Return the rounds that may be the best, now or later: TPR nearly the highest, and no others better in both TPR and AUC.
@@ -252,8 +259,12 @@ class ValidationCurve:
 
     @property
     def best(self) -> _Rounds:
-        """The best rounds so far: of those that are good the ones with the highest AUC, the first of equals."""
-        return max(self._good, key=lambda rounds: rounds.auc)
+        """The best rounds so far: of those that are good the ones with the smallest relative errors, the first of equals.
+
+        The TPR at low rates of few pairs differs by chance, and the AUC then decides. Where hardly a pair is ranked wrongly the
+        AUC does not change any more, and the TPR decides.
+        """
+        return min(self._good, key=lambda rounds: rounds.error)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the results as columns."""
