@@ -40,8 +40,8 @@ narrower by a factor of 1.4 than those for as many new people that it states now
 only the features f of 100,000 pairs; simtree's models see the classes too, which explains the gain: if the classes are known,
 their posterior probabilities for each sample determine the probability of a same pair. Posteriors of several classifiers know
 them as well. AutoSimilarity is level with the best of them on optdigits and penbased; on letter it is clearly behind their
-mean at low rates, probably because its networks are small and its candidates are compared on a part of the samples. What it states of
-itself is too low on letter for the same reason: it is measured on models of half as many samples.""",
+mean at low rates, probably because its networks are small and its candidates are compared on a part of the samples. What it
+states of itself is too low on letter for the same reason: it is measured on models of half as many samples.""",
     "small_tables": "",
     "small_people": "",
 }
