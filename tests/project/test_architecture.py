@@ -25,7 +25,9 @@ ROWS = [
 # Packages whose modules are plug-ins: they know these shared modules of their package, and none of each other.
 PLUG_INS = {
     "splitters": {"_base", "_cart"},
-    "representation": {"_applied", "_base", "_class_trees", "_columns", "_folded", "_landmarks", "_perceptron"},
+    "representation": {
+        *("_applied", "_base", "_class_trees", "_columns", "_folded", "_kernel_choice", "_landmarks", "_perceptron"),
+    },
 }
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}
 MAX_ROWS = 10
