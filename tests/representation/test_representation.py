@@ -236,8 +236,8 @@ def test_equations_of_rows_and_of_features_have_the_same_solution(blobs):
     model = KernelDiscriminant(n_landmarks=60, landmarks="fourier", random_state=0).fit(X, y)
     parts = np.array_split(np.random.default_rng(0).permutation(len(X)), 3)
     targets = np.eye(6)[base.encode_labels(y)]
-    of_features = model._by_features(model.features_[0], X, targets, parts, 0.1, True)
-    of_rows = model._by_rows(model.features_[0], X, targets, parts, 0.1, True)
+    regression = discriminant.Regression(model.features_[0], X, targets, parts, 0.1)
+    of_features, of_rows = model._by_features(regression, True), model._by_rows(regression, True)
     np.testing.assert_allclose(of_features[0], of_rows[0], atol=1e-8)
     for expected, found in zip(of_features[1], of_rows[1], strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-8)

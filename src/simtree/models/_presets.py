@@ -302,7 +302,8 @@ class Candidate(NamedTuple):
     """A model that `AutoSimilarity` tries, at any size.
 
     One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only. One
-    that comes ``after`` another, which it normalises or sees like coordinates as, is tried if the other is not far behind.
+    that comes ``after`` another is tried if the other is not far behind: it normalises the scores of the other, or is a forest
+    on coordinates like those of the other.
     """
 
     make: Callable[[Size], Similarity]

@@ -47,6 +47,16 @@ class Sums(NamedTuple):
     moment: Floats
 
 
+class Regression(NamedTuple):
+    """What is regressed: the targets of samples on their features, with a penalty; ``parts`` are the rows of each fold."""
+
+    features: RBFFeatures | FourierFeatures
+    X: NDArray[Any]
+    targets: Floats
+    parts: list[Codes]
+    alpha: float
+
+
 @register(REPRESENTATION)
 class KernelDiscriminant(LabelledRepresentation):
     """Represent samples by the class scores of a kernel classifier, for the classes seen in training.
@@ -149,7 +159,7 @@ class KernelDiscriminant(LabelledRepresentation):
         for features in draw_features(X, self.landmarks, self.n_landmarks, gamma, self.n_repeats, for_features):
             # The smaller of the two systems of equations is solved: one per feature, or one per row.
             regress = self._by_features if features.n <= len(X) else self._by_rows
-            weights, left_out = regress(features, X, targets[codes], parts, alpha, cross_fitted)
+            weights, left_out = regress(Regression(features, X, targets[codes], parts, alpha), cross_fitted)
             self.features_.append(features)
             self.weights_.append(weights)
             if scores is not None:
@@ -165,16 +175,9 @@ class KernelDiscriminant(LabelledRepresentation):
         alphas = PENALTIES if self.alpha == AUTO else [float(self.alpha)]
         return choose_kernel(X, codes, targets, gammas, alphas, rng)
 
-    def _by_features(
-        self,
-        features: RBFFeatures | FourierFeatures,
-        X: NDArray[Any],
-        targets: Floats,
-        parts: list[Codes],
-        alpha: float,
-        cross_fitted: bool,
-    ) -> tuple[Floats, list[Floats]]:
+    def _by_features(self, given: Regression, cross_fitted: bool) -> tuple[Floats, list[Floats]]:
         """Return the weights of all rows, and the scores of each part by weights of the others if requested."""
+        features, X, targets, parts, alpha = given
         # By parts in any case, so that the weights do not depend on it.
         sums = [self._sums(features, X, targets, rows) for rows in parts]
         total = Sums(np.sum([part.gram for part in sums], axis=0), np.sum([part.moment for part in sums], axis=0))
@@ -184,16 +187,9 @@ class KernelDiscriminant(LabelledRepresentation):
             left_out.append(self._scores(X[rows], features, weights))
         return np.ascontiguousarray(_ridge(total.gram, total.moment, alpha)), left_out
 
-    def _by_rows(
-        self,
-        features: RBFFeatures | FourierFeatures,
-        X: NDArray[Any],
-        targets: Floats,
-        parts: list[Codes],
-        alpha: float,
-        cross_fitted: bool,
-    ) -> tuple[Floats, list[Floats]]:
+    def _by_rows(self, given: Regression, cross_fitted: bool) -> tuple[Floats, list[Floats]]:
         """Return the same from products of rows with one another, of which there are fewer than of features."""
+        features, X, targets, parts, alpha = given
         values = features.of(X, self.n_jobs)
         products = values @ values.T
         left_out = []
