@@ -216,6 +216,7 @@ def test_boosting_takes_more_leaves_than_there_are_rows():
 def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
     """In several batches per pass, the last of them smaller, until the loss does not fall any more."""
     X, y = samples(n_classes, n=130)
+    X = X.astype(np.float32)  # scikit-learn then trains in single precision, too
     training = Training(X, y, n_classes, hidden, alpha=3.0, batch=50, seed=3)
     training.advance(3)
     training.advance(1_997)
@@ -224,8 +225,8 @@ def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
     expected = MLPClassifier(hidden, alpha=3.0, batch_size=50, max_iter=2_000, random_state=3).fit(X, y)
     assert expected.n_iter_ < 2_000
     for layer, weights, intercepts in zip(found, expected.coefs_, expected.intercepts_, strict=True):
-        np.testing.assert_allclose(layer.weights, weights, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(layer.weights, weights, rtol=1e-3, atol=3e-4)
+        np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-3, atol=3e-4)
 
 
 def confusing(n=300, seed=0):

@@ -145,6 +145,6 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def both_columns(of_second: Floats) -> Floats:
+def both_columns(of_second: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Return two columns for the one that a classifier of two classes has: the score of the first class is zero."""
     return np.hstack([np.zeros_like(of_second), of_second])
