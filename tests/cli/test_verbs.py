@@ -151,7 +151,7 @@ def few_candidates(monkeypatch):
         "gaussian": lambda size: simtree.GaussianSimilarity(),
         "tree": lambda size: simtree.SimilarityTree(max_depth=3, n_pairs=1_000),
     }
-    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.Candidate(make, False) for name, make in made.items()})
+    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.Candidate(make) for name, make in made.items()})
     return list(made)
 
 
@@ -882,7 +882,7 @@ def test_a_vote_goes_through_all_verbs(folder, tmp_path, monkeypatch):
     data, file = pd.read_csv(folder / "train.csv"), tmp_path / "vote.simtree"
     members = [("plain", simtree.DistanceSimilarity()), ("tree", simtree.SimilarityTree(max_depth=3, random_state=0))]
     vote = simtree.VotingSimilarity(members, weights=[1.0, 2.0])
-    monkeypatch.setattr(presets, "CANDIDATES", {"vote": presets.Candidate(lambda size: clone(vote), False)})
+    monkeypatch.setattr(presets, "CANDIDATES", {"vote": presets.Candidate(lambda size: clone(vote))})
     for model in (vote, simtree.AutoSimilarity(target_fpr=0.1, open_set=True, random_state=0)):
         model.fit(data[NAMES], data["person"]).save(file)
         assert "[1.0, 2.0]" in run("show", file).stdout

@@ -301,7 +301,7 @@ def test_values_of_few_classes_are_learned_if_no_other_classes_will_come(name, w
 
 @pytest.mark.parametrize(("open_set", "expected"), [(False, False), (True, "auto")])
 def test_auto_tells_candidates_whether_the_set_is_closed(monkeypatch, open_set, expected):
-    make = {"forest": presets.Candidate(lambda size: clone(CLOSED["forest"]).set_params(open_set="auto"), False)}
+    make = {"forest": presets.Candidate(lambda size: clone(CLOSED["forest"]).set_params(open_set="auto"))}
     monkeypatch.setattr(presets, "CANDIDATES", make)
     table, y = synonyms(0)
     auto = AutoSimilarity(target_fpr=0.2, open_set=open_set, random_state=0).fit(table, y)
@@ -547,7 +547,7 @@ def test_auto_says_what_it_found_and_did(capsys, tmp_path):
 def test_a_missing_category_is_missing_to_a_tree_that_auto_chose(monkeypatch, tmp_path):
     """Auto gives candidates what it has read; they must not take a missing value for one more value."""
     table, y = people()
-    make = {"forest": presets.Candidate(lambda size: clone(MODELS["tree"]), False)}
+    make = {"forest": presets.Candidate(lambda size: clone(MODELS["tree"]))}
     monkeypatch.setattr(presets, "CANDIDATES", make)
     auto = AutoSimilarity(target_fpr=0.2, open_set=True, random_state=0).fit(table, y)
     tree = auto.best_estimator_
@@ -564,7 +564,7 @@ def test_a_missing_category_is_missing_to_a_tree_that_auto_chose(monkeypatch, tm
 @pytest.mark.parametrize("representation", [MarginalQuantiles(), StandardScaler()])
 def test_a_representation_of_auto_leaves_missing_categories_alone(representation, monkeypatch):
     table, y = people()
-    monkeypatch.setattr(presets, "CANDIDATES", {"forest": presets.Candidate(lambda size: clone(MODELS["tree"]), False)})
+    monkeypatch.setattr(presets, "CANDIDATES", {"forest": presets.Candidate(lambda size: clone(MODELS["tree"]))})
     auto = AutoSimilarity(target_fpr=0.2, open_set=True, representation=representation, random_state=0).fit(table, y)
     assert auto.best_estimator_.columns_.columns[-2].missing == table["colour"].isna().mean()
 

@@ -106,7 +106,7 @@ def test_values_of_one_identity_are_in_no_model_file(people, name, tmp_path):
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_nor_in_what_auto_chose(people, name, tmp_path, monkeypatch):
     table, y, private = people
-    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.Candidate(CANDIDATES[name], closed_set=False)})
+    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.Candidate(CANDIDATES[name])})
     auto = AutoSimilarity(target_fpr=0.2, open_set=True, random_state=0).fit(table, y)
     check(auto, private, tmp_path / "m.simtree")
 

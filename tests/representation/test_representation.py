@@ -135,20 +135,29 @@ def test_posterior_is_as_good_as_scikit_learns(blobs):
     assert np.abs(ours.transform(X)[:, order] - theirs.predict_proba(X)).mean() < 0.02
 
 
-def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, monkeypatch):
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_out_of_bag_is_the_mean_of_the_trees_that_did_not_see_the_row(blobs, bootstrap, monkeypatch):
     X, y = blobs
-    bags, bag_of = {}, posterior._bag
-    monkeypatch.setattr(posterior, "_bag", lambda n, seed: bags.setdefault(seed, bag_of(n, seed)))
-    model = ForestPosterior(n_estimators=25, random_state=3)
+    bags, grow = {}, ForestPosterior._grow
+    monkeypatch.setattr(
+        ForestPosterior,
+        "_grow",
+        lambda self, X, y, bag, seed: bags.setdefault(seed, bag) is None or grow(self, X, y, bag, seed),
+    )
+    model = ForestPosterior(n_estimators=25, bootstrap=bootstrap, random_state=3)
     found = model.fit_transform(X, y)
     said = np.zeros((25, 110, 6))
-    for t in range(25):  # bags are asked for in the order of the trees
+    for t in range(25):  # trees are grown in their order
         one = model.trees_._replace(root=model.trees_.root[t : t + 1])
         posterior.add_class_shares(np.float32(X), np.arange(110), one, said[t])
     np.testing.assert_allclose(model.transform(X), said.mean(axis=0))
     unseen = np.array(list(bags.values())) == 0
     for row in range(110):
         np.testing.assert_allclose(found[row], said[unseen[:, row], row].mean(axis=0))
+    if not bootstrap:  # ten folds in turn, each row in one of them
+        assert (unseen[:10].sum(axis=0) == 1).all()
+        assert (unseen[10:20] == unseen[:10]).all()
+        assert max(bag.max() for bag in bags.values()) == 1
 
 
 def test_too_few_trees(blobs):

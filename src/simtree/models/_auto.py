@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,11 +21,13 @@ from simtree._utils.validation import check_integer, check_n_jobs, check_real, c
 from simtree.evaluation import Estimate
 from simtree.io._fields import MAX_COUNT, Fields
 from simtree.io._registry import MODEL, known_names, register
+from simtree.metrics import Roc
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._choice import Chooser, judge, mean_tpr
 from simtree.models._comparison import Comparison
 from simtree.models._empty_columns import empty_columns
+from simtree.models._learning_curve import LearningCurve
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
@@ -110,8 +112,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         values is optimistic, because it is the highest; ``performance_`` is not.
     performance_ : dict
         Metrics of what was chosen: ``tpr`` at ``fpr_`` and ``auc``, each with an interval that holds, with a confidence of
-        95 %, what as many new identities (samples of a closed set, or groups) will give. For each fold the choice is made anew
-        without it. Empty if there is one fold only.
+        95 %, what a test on a third as many new identities (samples of a closed set, or groups) will give. For each fold the
+        choice is made anew without it. What is lost since models of folds see fewer samples is estimated by fits on half of
+        them, and added. Empty if there is one fold only.
     best_name_ : str
         Name of what was chosen: a candidate, or ``"stack of ..."``.
     best_estimator_ : Similarity
@@ -219,7 +222,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                 comparison = self._compare(data, budget)
                 chooser = comparison.chooser()
                 members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
-                self._set_results(chooser, comparison, members)
+                self._set_results(chooser, comparison, members, np.random.default_rng([*data.entropy, 1]))
             represented = self._fit_representation(samples, source)
             given: dict[str, Any] = {"X": represented, **fit_arguments(source)}
             if self.representation is None and self.columns_ is None:  # the original X, to keep the feature names
@@ -269,12 +272,12 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         return comparison
 
     def _candidates(self, source: PairSource) -> dict[str, presets.Candidate]:
-        """Return what is tried: those for known classes only if the classes are known."""
+        """Return what is tried: those for known classes only if the classes are known, and those for unseen ones otherwise."""
         closed = source.labels is not None and not self.open_set_
         return {
             name: candidate._replace(make=self._for_table(candidate.make))
             for name, candidate in presets.CANDIDATES.items()
-            if closed or not candidate.closed_set
+            if candidate.is_for(closed_set=closed)
         }
 
     def _set_contents(self, samples: NDArray[Any]) -> None:
@@ -360,7 +363,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             return fitted
         return StackedSimilarity(models, open_set=self.open_set_, n_jobs=self.n_jobs)._fit_with(chooser, given)
 
-    def _set_results(self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...]) -> None:
+    def _set_results(
+        self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...], rng: np.random.Generator
+    ) -> None:
         """Set the table of candidates, and the figures of what was chosen."""
         folds, first = chooser.all_folds, comparison.chooser(1)
         shares = chooser.shares(members, folds) if len(members) > 1 else np.ones(1)
@@ -382,7 +387,31 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         self.best_name_ = members[0] if len(members) == 1 else _stack_name(len(members))
         # Of the first partition alone: later ones have only those candidates that did well in it.
         nested = first.nested_scores()
-        self.performance_ = {} if nested is None else judge(nested, first.folds, comparison.units, self.fpr_, CONFIDENCE)
+        self.performance_ = {}
+        if nested is not None:
+            in_folds = judge(nested, first.folds, comparison.units, self.fpr_, CONFIDENCE)
+            main = members[int(np.argmax(shares))]
+            self.performance_ = self._with_all_samples(in_folds, first.rocs[main], main, comparison, rng)
+
+    def _with_all_samples(
+        self,
+        in_folds: dict[str, Estimate],
+        rocs: Sequence[Roc],
+        main: str,
+        comparison: Comparison,
+        rng: np.random.Generator,
+    ) -> dict[str, Estimate]:
+        """Return the figures of models that are fitted on all samples, from those of folds and the gain of the main member."""
+        half = comparison.with_half(main, rng)
+        if half is None:
+            return in_folds
+        figures: dict[str, Callable[[Roc], float]] = {"tpr": lambda roc: float(roc.at(self.fpr_)), "auc": Roc.auc}
+        return {
+            name: LearningCurve.of([of(roc) for roc in half], [of(roc) for roc in rocs]).carried(
+                in_folds[name], comparison.n_doublings
+            )
+            for name, of in figures.items()
+        }
 
     def _warn_of_rate(self, comparison: Comparison) -> None:
         if self.fpr_ > self.target_fpr:

@@ -20,12 +20,16 @@ from simtree.models._fusion import Fusion, MonotoneMap, fit_map, fit_weights
 from simtree.models._selection import Units, criterion
 from simtree.pairs._sources import IndexPairs
 
-# A fusion starts with at most this many candidates, the best by the criterion.
-MAX_MEMBERS = 6
+# A fusion is of at most this many candidates, the best by the criterion.
+MAX_MEMBERS = 4
 # A member whose share in the fused score is smaller adds nothing.
 MIN_SHARE = 0.02
-# A smaller set of members is taken if it costs no more than this in the criterion.
+# A fusion must be better than the best of its members by this much in the criterion.
 TOLERANCE = 0.002
+# A candidate whose ratios have a higher correlation with those of a better one says the same.
+MAX_CORRELATION = 0.999
+# So many candidates that may still be the best are asked again in a later partition.
+MAX_NEAR = 6
 # Numbers of same and of different pairs of a fold that maps, and weights, are fitted on; more hardly change them.
 FOR_MAPS, FOR_WEIGHTS = (40_000, 120_000), (6_000, 18_000)
 # Share of same pairs that weights are fitted for, per false positive rate: where the ROC curve has a slope of 1 / (10 rate),
@@ -34,8 +38,9 @@ PRIOR_PER_RATE, MAX_PRIOR = 10.0, 0.5
 # The ranking is stable if the best candidate leads by this many standard errors, or if one is this small.
 MIN_LEAD, SMALL_ERROR = 2.0, 0.005
 
-# Both these units and as many new ones are drawn by chance: their figures differ by so many times the error of one of them.
-NEW_UNITS = 2.0**0.5
+# A test is drawn by chance, too, and usually has fewer units: figures of all units and of a third as many new ones differ by so
+# many times the error of the former.
+NEW_UNITS = (1.0 + 3.0) ** 0.5
 
 Folds = tuple[int, ...]
 
@@ -102,8 +107,7 @@ class Chooser:
         chosen = self.members(self.all_folds)
         ranking = self.ranking(self.all_folds)
         near = [name for name, (lead, error) in zip(ranking[1:], self._leads(), strict=True) if lead < MIN_LEAD * error]
-        near = near[:MAX_MEMBERS]
-        return [name for name in self.names if name in (*chosen, ranking[0], *near)]
+        return [name for name in self.names if name in (*chosen, ranking[0], *near[:MAX_NEAR])]
 
     def _leads(self) -> list[tuple[float, float]]:
         """Return how far the best candidate is ahead of each other one, from the second best on, and the standard error."""
@@ -113,30 +117,36 @@ class Chooser:
         return [(float(np.mean(lead)), float(np.std(lead, ddof=1)) / np.sqrt(n) if n > 1 else np.inf) for lead in leads]
 
     def members(self, folds: Folds) -> tuple[str, ...]:
-        """Return the members chosen on these folds: the best candidate, or several whose fusion is better than it.
+        """Return the members chosen on these folds: the best candidates, if their fusion is better than the best alone.
 
-        Sets of members are tried from many to few; the smallest is taken whose criterion, on folds that its weights have not
-        seen, is as high as that of all others up to a tolerance.
+        The fusion is judged on folds that its weights have not seen. Other sets of members are not tried: the more sets are
+        compared, the more often chance decides.
         """
         if folds not in self._known_members:
             self._known_members[folds] = self._choose(folds)
         return self._known_members[folds]
 
     def _choose(self, folds: Folds) -> tuple[str, ...]:
-        best = self.ranking(folds)[0]
-        found: list[tuple[float, tuple[str, ...]]] = [(float(np.mean(self.criteria[best][list(folds)])), (best,))]
-        members = self._with_shares(tuple(self.ranking(folds)[:MAX_MEMBERS]), folds)
-        while len(members) > 1:
-            judged = self.cross_fitted(members, folds)
-            if judged is None:
-                break
-            found.append((judged, members))
-            members = self._with_shares(self._without_least(members, folds), folds)
+        best, *_ = distinct = self._distinct(folds)
+        members = self._with_shares(tuple(distinct), folds)
+        fused = self.cross_fitted(members, folds) if len(members) > 1 else None
         self._known_ratios.clear()  # they take much memory
         self._known_thinned.clear()
-        highest = max(value for value, _ in found)
-        enough = [entry for entry in found if entry[0] >= highest - TOLERANCE]
-        return min(enough, key=lambda entry: (len(entry[1]), -entry[0]))[1]
+        alone = float(np.mean(self.criteria[best][list(folds)]))
+        return members if fused is not None and fused > alone + TOLERANCE else (best,)
+
+    def _distinct(self, folds: Folds) -> list[str]:
+        """Return the best few candidates, without those that say the same as a better one."""
+        found: list[str] = []
+        for name in self.ranking(folds):
+            ratios = self._ratios(name, folds)
+            if np.ptp(ratios) > 0.0 and all(
+                np.corrcoef(ratios, self._ratios(other, folds))[0, 1] <= MAX_CORRELATION for other in found
+            ):
+                found.append(name)
+            if len(found) == MAX_MEMBERS:
+                break
+        return found or self.ranking(folds)[:1]
 
     def value(self, members: Sequence[str]) -> float | None:
         """Return the mean criterion of a member, or of a fusion on folds that its weights have not seen."""
@@ -240,9 +250,9 @@ def _thin(same: NDArray[np.bool_], most: tuple[int, int]) -> NDArray[np.int64]:
 def judge(
     scores: Sequence[FloatArray], folds: Sequence[HeldOutScores], units: Units, fpr: float, confidence: float
 ) -> dict[str, Estimate]:
-    """Return the TPR at a false positive rate and the AUC, means over folds, with intervals for as many new units.
+    """Return the TPR at a false positive rate and the AUC, means over folds, with intervals for a test.
 
-    An interval holds what will be measured on as many other units, not only the mean of all there are.
+    An interval holds what will be measured on a third as many other units, not only the mean of all there are.
 
     Parameters
     ----------
@@ -275,7 +285,7 @@ def judge(
 
 
 def _estimate(value: float, ends: FloatArray) -> Estimate:
-    """Return a value with an interval for as many new units, from that for all, which ties may have moved off the value."""
+    """Return a value with an interval for a third as many new units, from one for all, which ties may have moved off it."""
     low, high = (value + NEW_UNITS * (float(end) - value) for end in ends)
     return Estimate(value, min(max(low, 0.0), value), max(min(high, 1.0), value))
 

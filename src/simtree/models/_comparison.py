@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from simtree._utils.threads import submitted
-from simtree.metrics import FloatArray, roc_curve
+from simtree.metrics import FloatArray, Roc, roc_curve
 from simtree.models import _presets as presets
 from simtree.models._choice import Chooser, HeldOutScores
 from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, criterion, make_folds, measurable_rate
@@ -34,7 +35,7 @@ NO_TIME = "no time is left"
 FAR_BEHIND, MIN_SAME = 3.0, 300
 # Of the others, so many of the best are kept, and so many of the best of each class of models: a stack has members that differ
 # in kind, and many distances that are alike must not take the places of forests.
-MAX_KEPT, MAX_OF_CLASS = 8, 3
+MAX_KEPT, MAX_OF_CLASS = 6, 2
 
 
 class _Timed(NamedTuple):
@@ -239,6 +240,36 @@ class Comparison:
         same = folds[0].pairs.same
         rate = measurable_rate(self.target, int(np.count_nonzero(~same)))
         return criterion(roc_curve(self._scores(name, fold).scores, same), rate), rate
+
+    @property
+    def n_doublings(self) -> float:
+        """How often twice as many units as models of a fold are fitted on there are in all samples."""
+        n_units = len(np.unique(self.units))
+        seen = float(np.mean([len(np.unique(self.units[fold.seen])) for fold in self.folds if fold.repeat == 0]))
+        return float(np.log2(n_units / seen * self.n_all / len(self.samples)))
+
+    def with_half(self, name: str, rng: np.random.Generator) -> list[Roc] | None:
+        """Return the ROC curves of a candidate in the folds of the first partition, fitted on half of their units.
+
+        None if that is impossible: for given pairs, too few units, or if the budget does not allow it.
+        """
+        first = [fold for fold in self.folds if fold.repeat == 0]
+        if self.source.labels is None or not self.budget.allows(0.5 * self.seconds[name] + self.last_fit(name)):
+            return None
+        halves = [self._half(fold, rng) for fold in first]
+        if any(self.source.restrict(half.seen) is None for half in halves):
+            return None
+        held_out = [HeldOut(self.samples, self.source, half, self.representation) for half in halves]
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
+            warnings.simplefilter("ignore", UserWarning)  # what is said of half of the samples need not be true of all
+            self._prefetch([name], held_out)
+            return [roc_curve(self._scores(name, fold).scores, fold.fold.pairs.same) for fold in held_out]
+        return None  # there is too little to fit on
+
+    def _half(self, fold: Fold, rng: np.random.Generator) -> Fold:
+        """Return a fold of which half of the units are seen."""
+        seen = rng.permutation(np.unique(self.units[fold.seen]))
+        return Fold(fold.repeat, np.isin(self.units, seen[: len(seen) // 2]), fold.pairs)
 
     def model(self, name: str, size: presets.Size) -> Any:
         """Return an unfitted candidate."""

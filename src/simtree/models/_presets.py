@@ -129,7 +129,7 @@ class Size:
     n_landmarks: int
     n_extra_trees: int
     n_rounds: int = 30
-    n_updates: int = 1_000
+    n_updates: int = 2_500
     n_folds: int = 3
     n_pairs_per_sample: int = 40
 
@@ -159,6 +159,7 @@ LARGE = Size(
 ROUNDS_PER_TREE = 8
 # Random features of a kernel classifier, at any size: with fewer it is worse, and a small table has fewer rows than that.
 N_FOURIER = 2_000
+LARGE_LAYERS = (256, 128)
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.
 MAX_POSTERIOR_CLASSES = 10_000
 
@@ -225,10 +226,6 @@ def _standardised_distance(size: Size) -> Similarity:
     return DistanceSimilarity(metric="manhattan", representation=StandardScaler())
 
 
-def _standardised_landmarks(size: Size) -> Similarity:
-    return _on_all(size, make_pipeline(StandardScaler(), KernelDiscriminant(n_landmarks=size.n_landmarks)))
-
-
 # Directions in which classes do not differ are dropped and the others are whitened and weighted: discriminant analysis.
 
 
@@ -277,12 +274,23 @@ def _extra_trees(size: Size) -> Any:
     return ForestPosterior(n_estimators=size.n_extra_trees, max_classes=MAX_POSTERIOR_CLASSES)
 
 
+def _full_extra_trees(size: Size) -> Any:
+    # Trees on nearly all samples, as scikit-learn's: better where classes hardly overlap.
+    return ForestPosterior(n_estimators=size.n_extra_trees, bootstrap=False, max_classes=MAX_POSTERIOR_CLASSES)
+
+
 def _boosted(size: Size) -> Any:
     return BoostingPosterior(n_rounds=size.n_rounds, cv=size.n_folds)
 
 
 def _network(size: Size) -> Any:
     return make_pipeline(StandardScaler(), NetworkPosterior(n_updates=size.n_updates, cv=size.n_folds))
+
+
+def _large_network(size: Size) -> Any:
+    # Better where there are many samples of many classes; small tables want the small one.
+    network = NetworkPosterior(hidden_layer_sizes=LARGE_LAYERS, n_updates=size.n_updates, cv=size.n_folds)
+    return make_pipeline(StandardScaler(), network)
 
 
 def _kernel(size: Size) -> Any:
@@ -298,51 +306,56 @@ def _posterior_ratio(make: Callable[[Size], Any]) -> Callable[[Size], Similarity
     return lambda size: PosteriorSimilarity(make(size))
 
 
+# Sets that a candidate is for.
+ANY_SET, OPEN_SET, CLOSED_SET = "any", "open", "closed"
+
+
 class Candidate(NamedTuple):
     """A model that `AutoSimilarity` tries, at any size.
 
-    One with ``closed_set`` learns what tells the labels of the training data apart, and is tried for a closed set only. One
-    that comes ``after`` another is tried if the other is not far behind: it normalises the scores of the other, or is a forest
-    on coordinates like those of the other.
+    One that is ``of`` closed sets learns what tells the labels of the training data apart; one of open sets adds nothing where
+    the labels are known, beside those that learn them. One that comes ``after`` another is tried if the other is not far
+    behind: it normalises the scores of the other, or is a forest on coordinates like those of the other.
     """
 
     make: Callable[[Size], Similarity]
-    closed_set: bool
+    of: str = ANY_SET
     after: str | None = None
+
+    def is_for(self, *, closed_set: bool) -> bool:
+        """Return whether the candidate is tried for a closed, or for an open set."""
+        return self.of in (ANY_SET, CLOSED_SET if closed_set else OPEN_SET)
 
 
 #: What is tried, from the simplest on: among equals the first wins.
 CANDIDATES: Mapping[str, Candidate] = {
-    "euclidean": Candidate(lambda size: DistanceSimilarity(metric="euclidean"), closed_set=False),
-    "cosine": Candidate(lambda size: DistanceSimilarity(metric="cosine"), closed_set=False),
-    "manhattan of standardised features": Candidate(_standardised_distance, closed_set=False),
-    "cosine of whitened features": Candidate(_whitened_cosine, closed_set=False),
-    "cosine of discriminants": Candidate(_discriminant_cosine, closed_set=False),
-    "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine, closed_set=False),
-    "cosine of whitened embeddings": Candidate(_whitened_embedding_cosine, closed_set=False),
-    "distance of whitened features": Candidate(_whitened_distance, closed_set=False),
-    "cosine relative to a cohort": Candidate(_cohort_cosine, closed_set=False, after="cosine"),
-    "distance of whitened features relative to a cohort": Candidate(
-        _cohort_distance, closed_set=False, after="distance of whitened features"
-    ),
+    "euclidean": Candidate(lambda size: DistanceSimilarity(metric="euclidean")),
+    "cosine": Candidate(lambda size: DistanceSimilarity(metric="cosine")),
+    "manhattan of standardised features": Candidate(_standardised_distance),
+    "cosine of whitened features": Candidate(_whitened_cosine),
+    "cosine of discriminants": Candidate(_discriminant_cosine),
+    "cosine of whitened quantiles": Candidate(_whitened_quantile_cosine),
+    "cosine of whitened embeddings": Candidate(_whitened_embedding_cosine),
+    "distance of whitened features": Candidate(_whitened_distance),
+    "cosine relative to a cohort": Candidate(_cohort_cosine, after="cosine"),
+    "distance of whitened features relative to a cohort": Candidate(_cohort_distance, after="distance of whitened features"),
     # The scale of features does not matter, so that they need not be standardised.
-    "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity(), closed_set=False),
-    "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian, closed_set=False),
-    "Gaussian likelihood ratio": Candidate(_gaussian, closed_set=False),
-    "forest on f and pairwise coordinates": Candidate(_on_f, closed_set=False, after="boosting on f and pairwise coordinates"),
-    "forest along discriminant directions": Candidate(
-        _oblique, closed_set=False, after="boosting along discriminant directions"
-    ),
-    "boosting on f and pairwise coordinates": Candidate(_boosting_on_f, closed_set=False),
-    "boosting along discriminant directions": Candidate(_boosting_oblique, closed_set=False),
-    "forest relative to a cohort": Candidate(_cohort_forest, closed_set=False, after="forest on f and pairwise coordinates"),
-    "forest on all coordinates": Candidate(_on_all, closed_set=False, after="boosting on f and pairwise coordinates"),
-    "forest on whitened samples": Candidate(_on_whitened, closed_set=False, after="boosting on f and pairwise coordinates"),
-    "forest on class posteriors of extra trees": Candidate(_on_posterior, closed_set=True),
-    "forest on kernel discriminants": Candidate(_on_landmarks, closed_set=True),
-    "forest on kernel discriminants of standardised features": Candidate(_standardised_landmarks, closed_set=True),
-    "posteriors of extra trees": Candidate(_posterior_ratio(_extra_trees), closed_set=True),
-    "posteriors of boosted trees": Candidate(_posterior_ratio(_boosted), closed_set=True),
-    "posteriors of networks": Candidate(_posterior_ratio(_network), closed_set=True),
-    "posteriors of a kernel classifier": Candidate(_posterior_ratio(_kernel), closed_set=True),
+    "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity()),
+    "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian),
+    "Gaussian likelihood ratio": Candidate(_gaussian),
+    "forest on f and pairwise coordinates": Candidate(_on_f, OPEN_SET, after="boosting on f and pairwise coordinates"),
+    "forest along discriminant directions": Candidate(_oblique, OPEN_SET, after="boosting along discriminant directions"),
+    "boosting on f and pairwise coordinates": Candidate(_boosting_on_f),
+    "boosting along discriminant directions": Candidate(_boosting_oblique),
+    "forest relative to a cohort": Candidate(_cohort_forest, OPEN_SET, after="forest on f and pairwise coordinates"),
+    "forest on all coordinates": Candidate(_on_all, OPEN_SET, after="boosting on f and pairwise coordinates"),
+    "forest on whitened samples": Candidate(_on_whitened, OPEN_SET, after="boosting on f and pairwise coordinates"),
+    "forest on class posteriors of extra trees": Candidate(_on_posterior, CLOSED_SET),
+    "forest on kernel discriminants": Candidate(_on_landmarks, CLOSED_SET),
+    "posteriors of extra trees": Candidate(_posterior_ratio(_extra_trees), CLOSED_SET),
+    "posteriors of extra trees without bootstrap": Candidate(_posterior_ratio(_full_extra_trees), CLOSED_SET),
+    "posteriors of boosted trees": Candidate(_posterior_ratio(_boosted), CLOSED_SET),
+    "posteriors of networks": Candidate(_posterior_ratio(_network), CLOSED_SET),
+    "posteriors of large networks": Candidate(_posterior_ratio(_large_network), CLOSED_SET),
+    "posteriors of a kernel classifier": Candidate(_posterior_ratio(_kernel), CLOSED_SET),
 }

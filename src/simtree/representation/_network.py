@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simtree._kernels.samples import fill_products
-from simtree._utils.threads import in_threads
+from simtree._utils.threads import in_threads, one_blas_thread
 from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
@@ -116,7 +116,8 @@ class NetworkPosterior(FoldedPosterior[list[Layer]]):
             for number, (part, seed) in enumerate(zip(parts, seeds, strict=True))
             if len(part.classes) > 1
         }
-        kept: dict[int, list[Layer]] = self._train(trained, parts) if trained else {}
+        with one_blas_thread():  # products are small, and networks are trained in parallel
+            kept: dict[int, list[Layer]] = self._train(trained, parts) if trained else {}
         return [
             _with_both_columns(kept[number], len(part.classes)) if number in kept else _one_class(part.X.shape[1])
             for number, part in enumerate(parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,28 @@ from simtree._utils.validation import check_integer, check_n_jobs, count, n_to_d
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._labels import encode_labels
-from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, class_means, filled_in_blocks
+from simtree.representation._base import (
+    MAX_CLASSES,
+    Codes,
+    Floats,
+    LabelledRepresentation,
+    class_means,
+    filled_in_blocks,
+    folds_of_rows,
+)
 from simtree.representation._class_trees import join_trees, numbered, read_trees
 
 # Maximum number of columns per leaf entry in a model file: few classes occur in no leaf.
 MAX_COLUMNS_PER_ENTRY = 64
+# Folds that take turns in being left out if there is no bootstrap.
+N_FOLDS = 10
 
 
 @register(REPRESENTATION)
 class ForestPosterior(LabelledRepresentation):
     """Represent samples by class probabilities of extra trees, for the classes seen in training.
 
-    There is one column per class. Each tree is grown on a bootstrap sample of the rows. `fit_transform` returns the mean of
+    There is one column per class. Each tree is grown on a part of the rows, its bag. `fit_transform` returns the mean of
     the trees that did not see a row, `transform` the mean of all trees. The representation suits closed-set problems; it is
     of little use for unseen identities.
 
@@ -39,12 +50,15 @@ class ForestPosterior(LabelledRepresentation):
         Maximum depth of a tree; None grows until the leaves are pure.
     min_samples_leaf : int, default=1
         Minimum number of distinct training rows in a leaf. Larger values make smaller models.
+    bootstrap : bool, default=True
+        If True, a bag is a bootstrap sample of the rows. Otherwise it is all rows but those of one of ten folds, which take
+        turns: better where classes hardly overlap, since trees see more rows, and worse where they do.
     max_classes : int, default=100
         Maximum number of columns. If there are more classes, classes with similar means are merged into this many clusters.
     n_jobs : int or None, default=None
         Number of parallel jobs. It does not affect the result.
     random_state : int, RandomState or None, default=None
-        Random seed for bootstrap samples, splits and clusters of classes.
+        Random seed for bags, splits and clusters of classes.
 
     Attributes
     ----------
@@ -76,6 +90,7 @@ class ForestPosterior(LabelledRepresentation):
         max_features: int | float | str | None = "sqrt",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
+        bootstrap: bool = True,
         max_classes: int = 100,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -84,6 +99,7 @@ class ForestPosterior(LabelledRepresentation):
         self.max_features = max_features
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
+        self.bootstrap = bootstrap
         self.max_classes = max_classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -103,16 +119,21 @@ class ForestPosterior(LabelledRepresentation):
         if self.n_classes_ > self.max_classes:
             targets = _cluster_classes(class_means(X, codes), self.max_classes, int(rng.integers(2**31)))[codes]
         self._n_features_out = int(targets.max()) + 1
-        seeds = rng.integers(2**31, size=(self.n_estimators, 2))
+        seeds = rng.integers(2**31, size=(self.n_estimators, 2)).tolist()
+        bag_of: Callable[[int], Codes] = partial(_bootstrap, len(X))
+        if not self.bootstrap:
+            folds = folds_of_rows(targets, min(N_FOLDS, len(X)), rng)
+            seeds = [(number % (int(folds.max()) + 1), seed) for number, (_, seed) in enumerate(seeds)]
+            bag_of = partial(_without_fold, folds)
         grown: Iterator[ClassTrees] = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(self._grow)(X, targets, _bag(len(X), bag_seed), int(seed)) for bag_seed, seed in seeds.tolist()
+            delayed(self._grow)(X, targets, bag_of(bag), seed) for bag, seed in seeds
         )
         trees = []
         total, n_out_of_bag = np.zeros((len(X) if cross_fitted else 0, self._n_features_out)), np.zeros(len(X), dtype=np.int64)
-        for tree, (bag_seed, _) in zip(grown, seeds.tolist(), strict=True):
+        for tree, (bag, _) in zip(grown, seeds, strict=True):
             trees.append(tree)
             if cross_fitted:
-                rows = np.flatnonzero(_bag(len(X), bag_seed) == 0)
+                rows = np.flatnonzero(bag_of(bag) == 0)
                 shares = np.zeros((len(rows), self._n_features_out))
                 add_class_shares(X, rows, tree, shares)
                 total[rows] += shares
@@ -170,9 +191,14 @@ def _cluster_classes(means: Floats, n_clusters: int, seed: int) -> Codes:
     return encode_labels(nearest)
 
 
-def _bag(n: int, seed: int) -> Codes:
+def _bootstrap(n: int, seed: int) -> Codes:
     """Return how often each row occurs in a bootstrap sample of n rows."""
     return np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
+
+
+def _without_fold(folds: Codes, fold: int) -> Codes:
+    """Return one for each row that is not in a fold, and zero for the others."""
+    return np.asarray(folds != fold, dtype=np.int64)
 
 
 def _flat(tree: Any) -> ClassTrees:
