@@ -280,6 +280,7 @@ def synonyms(seed):
 
 
 CLOSED = {
+    "tree": SimilarityTree(max_depth=6, n_pairs=2000, open_set=False, random_state=0),
     "forest": SimilarityForest(n_estimators=4, max_depth=4, n_pairs=2000, open_set=False, random_state=0),
     "boosting": SimilarityBoosting(n_estimators=10, n_pairs=2000, open_set=False, early_stopping=False, random_state=0),
 }
@@ -295,7 +296,7 @@ def test_values_of_few_classes_are_learned_if_no_other_classes_will_come(name, w
     closed = clone(CLOSED[name]).fit(table, **given)
     unsaid = clone(CLOSED[name]).set_params(open_set="auto").fit(table, **given)
     assert closed.score(*synonyms(1)) > 0.95
-    learned, of_unsaid = (int(model.trees_[0].pair_map.categories.n_keys.sum()) for model in (closed, unsaid))
+    learned, of_unsaid = (int(model._trees()[0].pair_map.categories.n_keys.sum()) for model in (closed, unsaid))
     assert learned >= 60 > 0 == of_unsaid
 
 

@@ -406,9 +406,6 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.open_set_ = None if found is None or source.labels is None else open_set
         return found
 
-    def _is_closed_set(self) -> bool:
-        return self.open_set is False
-
     def _boosting_params(
         self,
         samples: NDArray[Any],
@@ -492,7 +489,6 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.5, open_low=True)
         check_integer("n_iter_no_change", self.n_iter_no_change, 1)
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
-        check_choice("open_set", self.open_set, (True, False, "auto"))
         check_choice("refit", self.refit, (True, False))
         if self.refresh is not None:
             check_integer("refresh", self.refresh, 1)

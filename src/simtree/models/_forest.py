@@ -446,8 +446,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         check_integer("n_estimators", self.n_estimators, 1)
         check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
         check_choice("bag", self.bag, ("samples", "classes"))
-        check_choice("open_set", self.open_set, (True, False, "auto"))
-        if self.open_set is False and self.bag == "classes":
+        if self._is_closed_set() and self.bag == "classes":
             raise ValueError(
                 "open_set=False says that no unseen identities will come, but bag='classes' is for them; "
                 "set bag='samples', or open_set=True."
@@ -486,9 +485,6 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 f"oob_score=True: {shared} is fitted once on all samples, so that no pair is out of bag; "
                 "set oob_score=False, and use held-out data or cross-validation instead."
             )
-
-    def _is_closed_set(self) -> bool:
-        return self.open_set is False
 
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()

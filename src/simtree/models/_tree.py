@@ -203,8 +203,10 @@ class SimilarityTree(TreeLearner):
         Minimum AUC that each terminal cell must contribute, if ``prune`` is None; 0 keeps the full tree.
     cv : int, default=5
         Number of folds for ``prune="cv"``. Folds are made of samples, so that no sample is in two folds.
-    open_set : bool, default=False
-        Whether to make folds of entire classes, to estimate the performance on unseen identities.
+    open_set : bool or "auto", default="auto"
+        Whether the tree will be used on unseen identities. True makes the folds of ``prune="cv"`` of entire classes, to
+        estimate the performance on them; otherwise they are of samples. It also decides how evidence of pairs of values of a
+        category is cross-fitted, over identities or over samples; there, ``"auto"`` is True if there are more than 10 labels.
     preprocessor : array-like or callable, optional
         Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers (as in metric-learn).
     n_jobs : int or None, default=None
@@ -279,7 +281,7 @@ class SimilarityTree(TreeLearner):
         prune: str | None = None,
         prune_penalty: float = 0.0,
         cv: int = 5,
-        open_set: bool = False,
+        open_set: bool | str = "auto",
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -350,7 +352,8 @@ class SimilarityTree(TreeLearner):
             self.prune_penalty_ = float(self.prune_penalty)
             self._full_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
             if self._full_path is not None and self.prune == "cv":
-                units = self._units(samples, source, groups, pairs, by_class=self.open_set, reason="prune='cv'")
+                by_class = self.open_set not in (False, "auto")
+                units = self._units(samples, source, groups, pairs, by_class=by_class, reason="prune='cv'")
                 folds = fold_numbers(units, source, self.cv, rng)
                 self.prune_penalty_ = choose_penalty(params, samples, source, folds, self._full_path, rng, n_jobs=self.n_jobs)
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.matrices import MAX_SQUARED, extremes, has_missing
-from simtree._utils.validation import check_integer, check_n_jobs, count
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._empty_columns import empty_columns
@@ -56,6 +56,7 @@ class TreeModel(RepresentedMixin, Similarity):
     n_pairs: int | None
     positive_fraction: float | None
     same_weighting: str
+    open_set: bool | str
 
     def _coordinate_set(
         self,
@@ -92,7 +93,7 @@ class TreeModel(RepresentedMixin, Similarity):
 
     def _is_closed_set(self) -> bool:
         """Return whether the model is told that it will meet the identities of the training data only."""
-        return False
+        return self.open_set != "auto" and not self.open_set
 
     def _takes_missing(self) -> bool:
         if self.representation is None or passes_missing(self.representation):
@@ -152,6 +153,7 @@ class TreeModel(RepresentedMixin, Similarity):
             raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
         if self.n_directions is not None:
             check_integer("n_directions", self.n_directions, 1)
+        check_choice("open_set", self.open_set, (True, False, "auto"))
         check_n_jobs(self.n_jobs)
         check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
 
