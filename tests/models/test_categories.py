@@ -365,6 +365,21 @@ def test_trees_are_not_added_to_those_of_other_ratios():
     assert len(forest.set_params(open_set=False).fit(table, y).trees_) == 5
 
 
+def test_rounds_are_not_added_to_those_of_other_ratios(tmp_path):
+    table, y = synonyms(0)
+    boosting = clone(CLOSED["boosting"]).set_params(warm_start=True).fit(table, y)
+    boosting.set_params(open_set="auto").save(tmp_path / "m.simtree")
+    for model in (boosting, simtree.load(tmp_path / "m.simtree")):
+        model.set_params(n_estimators=12)
+        with pytest.raises(ValueError, match=r"open_set='auto' is not what the existing trees .* set open_set=False, or warm"):
+            model.fit(table, y)
+        assert len(model.set_params(open_set=False).fit(table, y).trees_) == 12
+    opened = clone(boosting).set_params(open_set="auto").fit(table, y).set_params(n_estimators=14)
+    assert len(opened.set_params(open_set=True).fit(table, y).trees_) == 14  # which it was taken for
+    numbers = clone(boosting).fit(table[["size"]], y).set_params(n_estimators=14, open_set=True)
+    assert len(numbers.fit(table[["size"]], y).trees_) == 14
+
+
 def test_whether_the_set_is_closed_comes_back_from_a_file(tmp_path):
     table, y = synonyms(0)
     for open_set in (False, "auto"):

@@ -168,6 +168,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     validation_roc_: Roc
     open_set_: bool | None
     best_iteration_: int
+    _closed_set: bool
     _entropy: tuple[int, ...]
     _training_roc: Roc
     _coded: CodedTrees | None
@@ -278,6 +279,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             weights = _check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
             earlier = self._earlier()
+            self._closed_set = self._is_closed_set()
             if not earlier:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
             held_out = self._hold_out(len(samples), source, units, weights)
@@ -477,6 +479,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             raise ValueError(
                 "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
             )
+        if self._n_codes() and self._is_closed_set() != self._closed_set:
+            raise ValueError(
+                f"open_set={self.open_set!r} is not what the existing trees were grown with, which share what was learned of "
+                f"categories; set open_set={'False' if self._closed_set else 'True'}, or warm_start=False."
+            )
         return list(zip(self.trees_, self.values_, strict=True))
 
     def _check_parameters(self) -> None:
@@ -523,6 +530,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             "values": np.concatenate(self.values_),
             "entropy": self._entropy,
             "open_set": self.open_set_,
+            **({"closed_set": self._closed_set} if self._n_codes() else {}),
             "training_roc": self._training_roc._get_state(),
             "validation_curve": None if curve is None else {name: curve[name].astype(np.float64) for name in CURVE},
             "validation_roc": None if curve is None else self.validation_roc_._get_state(),
@@ -540,6 +548,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             raise fields.fail("entropy", "must be integers")
         self._entropy = tuple(entropy)
         self.open_set_ = fields.flag("open_set") if fields.has("open_set") else None
+        # Of models of numbers it has no effect; earlier files of others tell it by the parameter.
+        self._closed_set = fields.flag("closed_set") if fields.has("closed_set") else self._is_closed_set()
         self._training_roc = Roc._from_state(fields.part("training_roc"))
         self.validation_curve_ = None
         if fields.has("validation_curve"):
