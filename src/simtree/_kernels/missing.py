@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simtree._kernels.binning import BLOCK, N_STEPS, code_values, new_block, set_rows, set_values
+from simtree._kernels.binning import BLOCK, N_STEPS, by_feature, code_values, new_block, set_rows, set_samples, set_values
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import (
     ABS_DIFF,
@@ -173,7 +173,9 @@ def fill_state_values(A, B, first, second, pairwise, kinds, features, directions
         stop = min(start + BLOCK, first.shape[0])
         set_rows(block, first[start:stop], second[start:stop])
         for c in range(kinds.shape[0]):
-            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+            if kinds[c] != PAIRWISE:
+                set_samples(block, stop - start, features[c], A, B)
+            set_values(block, stop - start, kinds[c], features[c], pairwise[start:stop])
             set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
             own = values[c, start:stop]
             for q in range(stop - start):
@@ -186,14 +188,20 @@ def fill_state_codes(
     A, B, first, second, pairwise, kinds, features, directions, edges, low, scale, before, first_halving, codes
 ):
     """Fill codes as `fill_byte_codes` does; ``before`` has a page for each state, which holds the code of the state."""
-    block = new_block()
+    block, order = new_block(), by_feature(kinds, features)
     for start in range(0, first.shape[0], BLOCK):
         stop = min(start + BLOCK, first.shape[0])
         set_rows(block, first[start:stop], second[start:stop])
         own = codes[start:stop]
-        for c in range(kinds.shape[0]):
-            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
-            set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
+        last = -1
+        for c in order:
+            is_new = kinds[c] == PAIRWISE or features[c] != last
+            if is_new and kinds[c] != PAIRWISE:
+                last = features[c]
+                set_samples(block, stop - start, last, A, B)
+            set_values(block, stop - start, kinds[c], features[c], pairwise[start:stop])
+            if is_new or is_along_direction(kinds[c], features[c], directions):
+                set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
             code_values(block, stop - start, edges[c], low[c], scale[c], before[c], first_halving[c], own, c)
 
 
