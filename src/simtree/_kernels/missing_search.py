@@ -15,7 +15,7 @@ import numpy as np
 
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
-from simtree._kernels.search import AUC, GINI, LOW_HALF, ONE_SAME, count_few, entropy, winner
+from simtree._kernels.search import AUC, GINI, LOW_HALF, ONE_SAME, count_few, entropy, first_largest, winner
 
 
 class Node(NamedTuple):
@@ -200,11 +200,8 @@ def search_state_histogram(histogram, rule, node_same, node_different, n_columns
         # Without values, the last code remains, and there are states to separate.
         n_cuts = max(np.int64(n_found), 1)
         score_cuts(rule, node, of_column(sides, k), left_same, left_different, n_cuts, trial, chosen)
-        at, score = 0, -1.0
-        for i in range(n_cuts):
-            if trial[i] > score:
-                at, score = i, trial[i]
-        best.score[k], best.code[k], best.states[k] = score, cuts[at], np.int64(chosen[at])
+        at = first_largest(trial, n_cuts)
+        best.score[k], best.code[k], best.states[k] = trial[at], cuts[at], np.int64(chosen[at])
     return winner(best, n_columns)
 
 

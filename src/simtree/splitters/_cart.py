@@ -96,6 +96,8 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
     uniforms = np.empty((0, 0))
     if n_drawn is not None and n_drawn < len(cell.coordinates):
         uniforms = cell.rng.random((n_nodes, n_drawn))
+    if cell.n_pairs < 2 * min_leaf:  # random numbers are drawn all the same, so that later ones do not depend on this
+        return None
     coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
     rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes), np.empty(n_nodes, dtype=np.uint8))
     inside = np.empty(cell.n_pairs, dtype=np.bool_)
