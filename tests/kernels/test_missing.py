@@ -154,6 +154,49 @@ def test_all_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_pa
     assert oracle.impurity_decrease(criterion, weight, same[rows], goes_left) == pytest.approx(decrease, rel=1e-9)
 
 
+def chi_squared(same, left):
+    """Return the statistic of the table of kinds by sides."""
+    observed = np.array([[np.sum(same & left), np.sum(same & ~left)], [np.sum(~same & left), np.sum(~same & ~left)]])
+    expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / observed.sum()
+    return np.sum((observed - expected) ** 2 / expected)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_the_price_is_the_decrease_at_which_chi_squared_is_as_asked_for(rng, criterion):
+    same, left = rng.random(4000) < 0.3, rng.random(4000) < 0.5
+    left |= same & (rng.random(4000) < 0.1)
+    rule = Rule(CRITERIA[criterion], 1, 2.0, 1.0, N_VALUES, chi_squared(same, left))
+    decrease = oracle.impurity_decrease(criterion, np.where(same, 2.0, 1.0), same, left)
+    assert missing_search.price_of(rule, same.sum(), (~same).sum()) == pytest.approx(decrease, rel=0.05)
+
+
+@given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(4, 40))
+@modest
+def test_columns_with_missing_values_pay_for_their_sides(seed, criterion, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes, _ = random_codes(rng, n_pairs, 3)
+    same, rows = both_kinds(rng, n_pairs), np.arange(n_pairs, dtype=np.int32)
+    totals = float(same.sum()), float((~same).sum())
+    rule = Rule(CRITERIA[criterion], 1, totals[1], totals[0], N_VALUES, 0.5)
+    histogram = np.empty((N_VALUES + 2, 3), np.int64)
+    search.count_codes(codes, same, rows, np.arange(3), histogram)
+    arguments, few = (codes, same, rows, np.arange(3)), search.new_few(3, N_VALUES + 2)
+    free, paid = work_space(3), [work_space(3) for _ in range(4)]
+    missing_search.search_state_compare(*arguments, rule._replace(price=0.0), *totals, free)
+    found = [
+        missing_search.search_state_histogram(histogram, rule, *totals, 3, paid[0]),
+        missing_search.search_state_few(*arguments, rule, *totals, few, paid[1]),
+        missing_search.search_state_compare(*arguments, rule, *totals, paid[2]),
+        missing_search.search_state_sorted(*arguments, rule, *totals, paid[3]),
+    ]
+    price = missing_search.price_of(rule, *totals)
+    assert (price > 0.0) == (criterion != "auc")
+    expected = free.score - np.where((codes >= N_VALUES).any(axis=0), price, 0.0)
+    for k, best in zip(found, paid, strict=True):
+        np.testing.assert_allclose(best.score, expected, atol=1e-9)
+        assert best.score[k] == best.score.max()
+
+
 @given(seeds, st.integers(1, 30))
 @modest
 def test_the_first_of_the_largest_scores_is_found(seed, n):

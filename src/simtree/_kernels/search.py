@@ -31,6 +31,8 @@ class Rule(NamedTuple):
     weight_different: float
     one_code: int = 0
     """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
+    price: float = 0.0
+    """What a test must gain if it chooses sides for missing values, see `missing_search.price_of`."""
 
 
 class Best(NamedTuple):
