@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import oracle
 from simtree._kernels import boosting, boosting_search, cart, missing, missing_search, search
 from simtree._kernels.binning import BLOCK
+from simtree._kernels.route import TESTS_PER_WALK
 from simtree._kernels.search import Best, Rule
 from simtree.growing._boosting import MAX_STEP
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
@@ -151,6 +152,108 @@ def test_all_searches_find_the_best_split_of_all(seed, criterion, min_leaf, n_pa
     n_left = missing.split_state_rows(codes, columns[k], code, states, N_VALUES, order, spare)
     goes_left = np.isin(rows, order[:n_left])
     assert oracle.impurity_decrease(criterion, weight, same[rows], goes_left) == pytest.approx(decrease, rel=1e-9)
+
+
+def chi_squared(same, left):
+    """Return the statistic of the table of kinds by sides."""
+    observed = np.array([[np.sum(same & left), np.sum(same & ~left)], [np.sum(~same & left), np.sum(~same & ~left)]])
+    expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / observed.sum()
+    return np.sum((observed - expected) ** 2 / expected)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_the_price_is_the_decrease_at_which_chi_squared_is_as_asked_for(rng, criterion):
+    same, left = rng.random(4000) < 0.3, rng.random(4000) < 0.5
+    left |= same & (rng.random(4000) < 0.1)
+    rule = Rule(CRITERIA[criterion], 1, 2.0, 1.0, N_VALUES, chi_squared(same, left))
+    decrease = oracle.impurity_decrease(criterion, np.where(same, 2.0, 1.0), same, left)
+    assert missing_search.price_of(rule, same.sum(), (~same).sum()) == pytest.approx(decrease, rel=0.05)
+
+
+@given(seeds, st.sampled_from(sorted(CRITERIA)), st.integers(4, 40))
+@modest
+def test_columns_with_missing_values_pay_for_their_sides(seed, criterion, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes, _ = random_codes(rng, n_pairs, 3)
+    same, rows = both_kinds(rng, n_pairs), np.arange(n_pairs, dtype=np.int32)
+    totals = float(same.sum()), float((~same).sum())
+    rule = Rule(CRITERIA[criterion], 1, totals[1], totals[0], N_VALUES, 0.5)
+    histogram = np.empty((N_VALUES + 2, 3), np.int64)
+    search.count_codes(codes, same, rows, np.arange(3), histogram)
+    arguments, few = (codes, same, rows, np.arange(3)), search.new_few(3, N_VALUES + 2)
+    free, paid = work_space(3), [work_space(3) for _ in range(4)]
+    missing_search.search_state_compare(*arguments, rule._replace(price=0.0), *totals, free)
+    found = [
+        missing_search.search_state_histogram(histogram, rule, *totals, 3, paid[0]),
+        missing_search.search_state_few(*arguments, rule, *totals, few, paid[1]),
+        missing_search.search_state_compare(*arguments, rule, *totals, paid[2]),
+        missing_search.search_state_sorted(*arguments, rule, *totals, paid[3]),
+    ]
+    price = missing_search.price_of(rule, *totals)
+    assert (price > 0.0) == (criterion != "auc")
+    expected = free.score - np.where((codes >= N_VALUES).any(axis=0), price, 0.0)
+    for k, best in zip(found, paid, strict=True):
+        np.testing.assert_allclose(best.score, expected, atol=1e-9)
+        assert best.score[k] == best.score.max()
+
+
+@given(seeds, st.integers(1, 30))
+@modest
+def test_the_first_of_the_largest_scores_is_found(seed, n):
+    scores = np.random.default_rng(seed).choice([-1.0, 0.0, 1e-300, 0.5, 0.5000000000000001, 7.0], n)
+    scores[n // 2] = max(scores[n // 2], 0.0)
+    behind = np.append(scores, 9.0)  # what is not to be read
+    assert search.first_largest(behind, n) == np.argmax(scores)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@given(seeds, st.integers(1, 40))
+@modest
+def test_rows_are_split_by_their_codes_and_states(dtype, seed, n_pairs):
+    rng = np.random.default_rng(seed)
+    codes, F = random_codes(rng, n_pairs + 3, 2, dtype)
+    rows = rng.permutation(n_pairs + 3)[:n_pairs].astype(np.int32)
+    cut, states = rng.integers(0, N_VALUES), rng.integers(0, missing.N_SIDES)
+    above = np.array([goes_above(value, cut, states | missing.ONE_SEEN | missing.BOTH_SEEN) for value in F[rows, 1]], bool)
+    order = rows.copy()
+    n_left = missing.split_state_rows(codes, 1, cut, states, N_VALUES, order, np.empty_like(rows))
+    np.testing.assert_array_equal(order, np.concatenate([rows[~above], rows[above]]))
+    assert n_left == (~above).sum()
+
+
+# routes ----------------------------------------------------------------------------------------------
+
+
+@given(seeds, st.sampled_from([(1, TESTS_PER_WALK + 1), (1, TESTS_PER_WALK), (40, 9), (2, 1)]))
+@modest
+def test_exit_values_by_walks_and_by_sweeps(seed, sizes):
+    """Tests of all kinds of coordinates, whose successors may be one place, and states that may not have occurred."""
+    n_pairs, n_nodes = sizes
+    rng = np.random.default_rng(seed)
+    pair_map = CoordinateSet(("abs_diff", "sum", "cosine", "oblique"), 3, rng.normal(size=(2, 3)))
+    samples = pair_map.extend(holes(rng, rng.integers(0, 4, (12, 3)).astype(float)))
+    first, second = rng.integers(0, 12, (2, n_pairs)).astype(np.int32)
+    pairs = SamplePairs(samples, samples, first, second, lacks_values=True)
+    values = pair_map.plain_values(pairs)
+    coordinate = rng.integers(0, len(pair_map), n_nodes)
+    later = np.array([[rng.choice([*range(r + 1, n_nodes), -1, -2, -3]) for r in range(n_nodes)] for _ in range(3)], np.int32)
+    threshold, states = rng.integers(0, 5, n_nodes).astype(float), rng.integers(0, 16, n_nodes).astype(np.uint8)
+    of_tests = (pair_map.kind_codes[coordinate], pair_map.columns[coordinate], threshold, later[0], later[1], states, later[2])
+    of_exits, total = rng.normal(size=3), rng.normal(size=n_pairs)
+    expected = total.copy()
+    for p in range(n_pairs):
+        at = 0
+        while at >= 0:
+            value = values[coordinate[at], p]
+            state = {oracle.ONE_MISSING: 1, oracle.BOTH_MISSING: 2}.get(value, 0)
+            if state and not states[at] & (state << 2):
+                at = later[2, at]
+            else:
+                at = later[int(states[at] & state != 0 if state else value > threshold[at]), at]
+        expected[p] += of_exits[-1 - at]
+    nodes = missing.StateNodes(*of_tests, pair_map.kernel_directions)
+    missing.add_state_values(*pair_map.complete(pairs), nodes, of_exits, total)
+    np.testing.assert_array_equal(total, expected)
 
 
 # cart ------------------------------------------------------------------------------------------------

@@ -205,9 +205,9 @@ def test_oblique_splits_do_not_read_categories_as_numbers():
     np.testing.assert_array_equal(n_same[tree.tree_.leaves], tree.tree_.cells.n_same[tree.tree_.leaves])
 
 
-def auc_of_ratios(codes, n_values, y, *, training, closed_set=False):
+def auc_of_ratios(codes, n_values, y, *, training, **how):
     """Return the AUC of what was learned of pairs of values, on the pairs that it was learned from."""
-    learned = Categories.fit(codes, np.array([n_values]), PairSampler(y), closed_set=closed_set)
+    learned = Categories.fit(codes, np.array([n_values]), PairSampler(y), **how)
     pairs = PairSampler(y).sample(20_000, np.random.default_rng(1))
     samples = CoordinateSet(("abs_diff",), 0, categories=learned).extend(codes, training=training)
     found = np.empty((len(pairs), 3))
@@ -239,15 +239,54 @@ def test_ratios_of_a_closed_set_are_learned_out_of_fold(n_samples, n_values):
     assert np.mean(trained) < 0.505 < 0.508 < np.mean(looked_up)
 
 
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(40), 8), np.tile(np.arange(64), 5)], ids=["no", "label", "site"])
 @pytest.mark.parametrize("closed_set", [False, True])
-def test_what_is_left_out_does_not_tell_same_pairs(closed_set):
+def test_what_is_left_out_does_not_tell_same_pairs(closed_set, groups):
     """A value that two identities have: ratios without one of them would be known for same pairs only."""
     y = np.repeat(np.arange(40), 8)
     few = (y // 2)[:, None].astype(float)
-    of_ratios, best = auc_of_ratios(few, 20, y, training=True, closed_set=closed_set)
+    of_ratios, best = auc_of_ratios(few, 20, y, training=True, closed_set=closed_set, groups=groups)
     pairs = PairSampler(y).all_pairs()
     of_equality = roc_curve((few[pairs.first, 0] == few[pairs.second, 0]).astype(float), pairs.same).auc()
     assert max(of_ratios, best) < of_equality + 0.01
+
+
+def are_divided(folds, units):
+    """Return whether samples of a unit are in two folds."""
+    return len(np.unique(np.column_stack([folds, units]), axis=0)) > len(np.unique(units))
+
+
+@pytest.mark.parametrize("per_group", ["two labels", "samples of several labels"])
+@pytest.mark.parametrize("closed_set", [False, True])
+def test_groups_are_not_divided_into_folds(rng, closed_set, per_group):
+    """Labels of an open set are not divided either, unless groups link too many of them."""
+    y = np.repeat(np.arange(40), 8)
+    groups = y // 2 if per_group == "two labels" else np.tile(np.arange(64), 5)
+    codes = rng.integers(0, 3, (320, 1)).astype(float)
+    folds = Categories.fit(codes, np.array([3]), PairSampler(y), closed_set=closed_set, groups=groups).folds[:, 0]
+    assert set(folds) == set(range(5))
+    assert not are_divided(folds, groups)
+    assert are_divided(folds, y) == (per_group == "samples of several labels")
+
+
+@pytest.mark.parametrize("name", ["tree", "forest", "boosting"])
+def test_models_keep_groups_in_one_fold(name):
+    table, y = synonyms(0)
+    groups = np.tile(np.arange(50), 16)
+    of_samples, of_groups = (
+        clone(CLOSED[name]).fit(table, y, groups=given)._trees()[0].pair_map.categories.folds[:, 0] for given in (None, groups)
+    )
+    assert are_divided(of_samples, groups)
+    assert not are_divided(of_groups, groups)
+
+
+def test_early_stopping_keeps_groups_in_one_fold():
+    table, y = synonyms(0)
+    groups = np.tile(np.arange(50), 16)
+    model = clone(CLOSED["boosting"]).set_params(early_stopping=True, refit=False).fit(table, y, groups=groups)
+    folds = model.trees_[0].pair_map.categories.folds[:, 0]
+    assert set(folds) == set(range(6))  # the last for those that are held out
+    assert not are_divided(folds, groups)
 
 
 @pytest.mark.slow
@@ -280,6 +319,7 @@ def synonyms(seed):
 
 
 CLOSED = {
+    "tree": SimilarityTree(max_depth=6, n_pairs=2000, open_set=False, random_state=0),
     "forest": SimilarityForest(n_estimators=4, max_depth=4, n_pairs=2000, open_set=False, random_state=0),
     "boosting": SimilarityBoosting(n_estimators=10, n_pairs=2000, open_set=False, early_stopping=False, random_state=0),
 }
@@ -295,7 +335,7 @@ def test_values_of_few_classes_are_learned_if_no_other_classes_will_come(name, w
     closed = clone(CLOSED[name]).fit(table, **given)
     unsaid = clone(CLOSED[name]).set_params(open_set="auto").fit(table, **given)
     assert closed.score(*synonyms(1)) > 0.95
-    learned, of_unsaid = (int(model.trees_[0].pair_map.categories.n_keys.sum()) for model in (closed, unsaid))
+    learned, of_unsaid = (int(model._trees()[0].pair_map.categories.n_keys.sum()) for model in (closed, unsaid))
     assert learned >= 60 > 0 == of_unsaid
 
 
@@ -323,6 +363,21 @@ def test_trees_are_not_added_to_those_of_other_ratios():
     with pytest.raises(ValueError, match="warm_start=True requires the samples, labels and bags"):
         forest.set_params(open_set="auto").fit(table, y)
     assert len(forest.set_params(open_set=False).fit(table, y).trees_) == 5
+
+
+def test_rounds_are_not_added_to_those_of_other_ratios(tmp_path):
+    table, y = synonyms(0)
+    boosting = clone(CLOSED["boosting"]).set_params(warm_start=True).fit(table, y)
+    boosting.set_params(open_set="auto").save(tmp_path / "m.simtree")
+    for model in (boosting, simtree.load(tmp_path / "m.simtree")):
+        model.set_params(n_estimators=12)
+        with pytest.raises(ValueError, match=r"open_set='auto' is not what the existing trees .* set open_set=False, or warm"):
+            model.fit(table, y)
+        assert len(model.set_params(open_set=False).fit(table, y).trees_) == 12
+    opened = clone(boosting).set_params(open_set="auto").fit(table, y).set_params(n_estimators=14)
+    assert len(opened.set_params(open_set=True).fit(table, y).trees_) == 14  # which it was taken for
+    numbers = clone(boosting).fit(table[["size"]], y).set_params(n_estimators=14, open_set=True)
+    assert len(numbers.fit(table[["size"]], y).trees_) == 14
 
 
 def test_whether_the_set_is_closed_comes_back_from_a_file(tmp_path):

@@ -89,16 +89,30 @@ def set_rows(block, first, second):
 
 
 @kernel
-def set_values(block, size, kind, f, A, B, pairwise):
-    """Set the values of a coordinate."""
+def by_feature(kinds, features):
+    """Return the coordinates in an order in which those of a feature follow each other, pairwise ones last."""
+    key = np.empty(kinds.shape[0], np.int64)
+    for c in range(kinds.shape[0]):
+        key[c] = np.iinfo(np.int64).max if kinds[c] == PAIRWISE else features[c]
+    return np.argsort(key, kind="mergesort")
+
+
+@kernel
+def set_samples(block, size, f, A, B):
+    """Set the values of a feature in the two samples of each pair."""
+    x, y, column = block.x, block.y, np.uint64(f)
+    for q in range(size):
+        x[q], y[q] = A[block.first[q], column], B[block.second[q], column]
+
+
+@kernel
+def set_values(block, size, kind, f, pairwise):
+    """Set the values of a coordinate; those of its feature in the two samples are set."""
     x, y, value = block.x, block.y, block.value
     if kind == PAIRWISE:
         for q in range(size):
             value[q] = pairwise[q, f]
         return
-    column = np.uint64(f)
-    for q in range(size):
-        x[q], y[q] = A[block.first[q], column], B[block.second[q], column]
     if kind == ABS_DIFF:
         for q in range(size):
             value[q] = abs(x[q] - y[q])
@@ -138,11 +152,15 @@ def fill_byte_codes(A, B, first, second, pairwise, kinds, features, edges, low, 
 
     So ``code <= b`` is equivalent to ``value <= edges[c, b]`` for each b.
     """
-    block = new_block()
+    block, order = new_block(), by_feature(kinds, features)
     for start in range(0, first.shape[0], BLOCK):
         stop = min(start + BLOCK, first.shape[0])
         set_rows(block, first[start:stop], second[start:stop])
         own = codes[start:stop]
-        for c in range(kinds.shape[0]):
-            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+        last = -1
+        for c in order:
+            if kinds[c] != PAIRWISE and features[c] != last:
+                last = features[c]
+                set_samples(block, stop - start, last, A, B)
+            set_values(block, stop - start, kinds[c], features[c], pairwise[start:stop])
             code_values(block, stop - start, edges[c], low[c], scale[c], before[c], first_halving[c], own, c)

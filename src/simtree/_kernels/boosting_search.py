@@ -11,6 +11,7 @@ import numpy as np
 
 from simtree._kernels.compilation import kernel
 from simtree._kernels.missing import ALL_ABOVE, BOTH_ABOVE, N_SIDES, ONE_ABOVE
+from simtree._kernels.search import first_largest
 
 # Packed sums: the Hessian in the lower half. The sum over all pairs of the absolute values of each is at most MAX_SUM
 # units, and taken to be at least MIN_SUM, so that units are positive.
@@ -236,10 +237,7 @@ def search_state_histogram(histogram, begin, end, rule, total, low, high, direct
             codes[0], half_g[0], half_h[0], n_cuts = 0, 0, 0, 1
         if way == 0.0 and (one != 0 or both != 0):
             fill_best_sides(half_g, half_h, n_cuts, rule, total, one, both, found, chosen)
-            at, best = 0, -1.0
-            for i in range(n_cuts):
-                if found[i] > best:
-                    at, best = i, found[i]
+            at = first_largest(found, n_cuts)
             # A state that does not occur is on no side.
             side = np.int64(chosen[at]) & ((ONE_ABOVE if one != 0 else 0) | (BOTH_ABOVE if both != 0 else 0))
             left = sums[at] + left_states(of_column, n, side)

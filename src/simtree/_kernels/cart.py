@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from simtree._kernels.compilation import kernel
-from simtree._kernels.missing import settle_counted_states, settle_states, split_state_rows
+from simtree._kernels.missing import BOTH_SEEN, ONE_SEEN, settle_counted_states, settle_states, split_state_rows
 from simtree._kernels.missing_search import (
+    price_of,
     search_state_compare,
     search_state_few,
     search_state_histogram,
@@ -191,9 +192,10 @@ def grow_cart(codes, same, start, stop, coordinates, rule, max_depth, uniforms, 
                 else:
                     code = middle_of_gap(codes, column, code, node)
                 left = low + split_rows(codes, column, code, node, spare)
+            paid = price_of(rule, node_same, node_different) if states & (ONE_SEEN | BOTH_SEEN) else 0.0
             region.coordinate[at] = column
             region.code[at] = code
-            region.decrease[at] = best.score[winner]
+            region.decrease[at] = best.score[winner] + paid
             region.states[at] = states
             n_rows += 1
             left_smaller = left - low <= high - left

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simtree._kernels.binning import BLOCK, N_STEPS, code_values, new_block, set_rows, set_values
+from simtree._kernels.binning import BLOCK, N_STEPS, by_feature, code_values, new_block, set_rows, set_samples, set_values
 from simtree._kernels.compilation import kernel
 from simtree._kernels.coordinates import (
     ABS_DIFF,
@@ -31,6 +31,7 @@ from simtree._kernels.coordinates import (
     pairwise_value,
     squared_difference,
 )
+from simtree._kernels.route import TESTS_PER_WALK
 
 ONE_MISSING, BOTH_MISSING = np.inf, -np.inf
 
@@ -173,7 +174,9 @@ def fill_state_values(A, B, first, second, pairwise, kinds, features, directions
         stop = min(start + BLOCK, first.shape[0])
         set_rows(block, first[start:stop], second[start:stop])
         for c in range(kinds.shape[0]):
-            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
+            if kinds[c] != PAIRWISE:
+                set_samples(block, stop - start, features[c], A, B)
+            set_values(block, stop - start, kinds[c], features[c], pairwise[start:stop])
             set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
             own = values[c, start:stop]
             for q in range(stop - start):
@@ -186,14 +189,20 @@ def fill_state_codes(
     A, B, first, second, pairwise, kinds, features, directions, edges, low, scale, before, first_halving, codes
 ):
     """Fill codes as `fill_byte_codes` does; ``before`` has a page for each state, which holds the code of the state."""
-    block = new_block()
+    block, order = new_block(), by_feature(kinds, features)
     for start in range(0, first.shape[0], BLOCK):
         stop = min(start + BLOCK, first.shape[0])
         set_rows(block, first[start:stop], second[start:stop])
         own = codes[start:stop]
-        for c in range(kinds.shape[0]):
-            set_values(block, stop - start, kinds[c], features[c], A, B, pairwise[start:stop])
-            set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
+        last = -1
+        for c in order:
+            is_new = kinds[c] == PAIRWISE or features[c] != last
+            if is_new and kinds[c] != PAIRWISE:
+                last = features[c]
+                set_samples(block, stop - start, last, A, B)
+            set_values(block, stop - start, kinds[c], features[c], pairwise[start:stop])
+            if is_new or is_along_direction(kinds[c], features[c], directions):
+                set_pages(block, stop - start, kinds[c], features[c], A, B, directions)
             code_values(block, stop - start, edges[c], low[c], scale[c], before[c], first_halving[c], own, c)
 
 
@@ -224,9 +233,52 @@ def route_states(A, B, first, second, pairwise, nodes, entry, exits):
 
 @kernel
 def add_state_values(A, B, first, second, pairwise, nodes, values, total):
-    """Add to ``total[p]`` the value of the exit that pair p reaches from row 0."""
-    for p in range(first.shape[0]):
-        total[p] += values[walk_states(A, first[p], B, second[p], pairwise, p, nodes, 0)]
+    """Add to ``total[p]`` the value of the exit that pair p reaches from row 0, as `add_exit_values` does."""
+    if first.shape[0] * TESTS_PER_WALK < nodes.kind.shape[0]:
+        for p in range(first.shape[0]):
+            total[p] += values[walk_states(A, first[p], B, second[p], pairwise, p, nodes, 0)]
+    else:
+        sweep_states(A, B, first, second, pairwise, nodes, values, total)
+
+
+@kernel
+def sweep_states(A, B, first, second, pairwise, nodes, values, total):
+    """Add exit values as `add_state_values` does, row by row: each row distributes its pairs over lists of its successors.
+
+    `route.add_exit_values` does so, too. A successor is found by the state of a pair, and whether its value is above the
+    threshold.
+    """
+    n_rows = nodes.kind.shape[0]
+    last = np.full(n_rows + values.shape[0], -1, dtype=np.int32)
+    before = np.arange(-1, first.shape[0] - 1).astype(np.int32)
+    last[0] = first.shape[0] - 1
+    successor = np.empty(6, np.int64)
+    for row in range(n_rows):
+        p = last[row]
+        if p < 0:
+            continue
+        kind, f, threshold, states = nodes.kind[row], nodes.feature[row], nodes.threshold[row], np.int64(nodes.states[row])
+        oblique = is_along_direction(kind, f, nodes.directions)
+        for at in range(6):
+            bit = at // 2  # 0 for a value, 1 and 2 for the states
+            above = at % 2 == 1 if bit == 0 else states & bit != 0
+            to = nodes.if_gt[row] if above else nodes.if_le[row]
+            to = nodes.otherwise[row] if bit > 0 and states & (bit << 2) == 0 else to
+            successor[at] = to if to >= 0 else n_rows - 1 - to
+        while p >= 0:
+            previous = before[p]
+            value, lacking = value_and_lacking(kind, f, A, first[p], B, second[p], pairwise, p)
+            if oblique and lacking > 0:
+                value, lacking = joint_value(kind, f, A, first[p], B, second[p], nodes.directions)
+            to = successor[2 * lacking + np.int64(value > threshold)]
+            before[p] = last[to]
+            last[to] = p
+            p = previous
+    for e in range(values.shape[0]):
+        p = last[n_rows + e]
+        while p >= 0:
+            total[p] += values[e]
+            p = before[p]
 
 
 @kernel
@@ -245,18 +297,24 @@ def code_goes_left(code, cut, one_left, both_left):
 def split_state_rows(codes, column, cut, states, one_code, rows, spare):
     """Move the rows that go left to the front as `split_rows` does, and return their number."""
     one_left, both_left = codes_left(states, one_code)
-    goes_left = np.empty(rows.shape[0], np.int8)  # known before rows are moved, so that moves do not wait for it
+    # For codes of one byte, a table of what goes left takes less time than three comparisons of each code.
+    is_byte = codes.itemsize == 1
+    goes_left = np.zeros(256 if is_byte else 0, np.uint8)
+    for code in range(goes_left.shape[0]):
+        goes_left[code] = code_goes_left(code, cut, one_left, both_left)
+    left = np.uint64(0)  # unsigned, so that indices are not checked for negative numbers
+    right = np.uint64(0)
     for r in range(rows.shape[0]):
-        goes_left[r] = code_goes_left(np.int64(codes[rows[r], column]), cut, one_left, both_left)
-    left = 0
-    right = 0
-    for r in range(rows.shape[0]):
-        rows[left] = rows[r]
-        spare[right] = rows[r]
-        left += np.int64(goes_left[r])
-        right += 1 - np.int64(goes_left[r])
-    rows[left:] = spare[:right]
-    return left
+        p = rows[r]
+        code = codes[p, column]
+        goes = np.uint64(goes_left[code]) if is_byte else np.uint64(code_goes_left(np.int64(code), cut, one_left, both_left))
+        # Both are written, because a branch would be mispredicted half of the time.
+        rows[left] = p
+        spare[right] = p
+        left += goes
+        right += np.uint64(1) - goes
+    rows[np.int64(left) :] = spare[: np.int64(right)]
+    return np.int64(left)
 
 
 @kernel

@@ -31,6 +31,8 @@ class Rule(NamedTuple):
     weight_different: float
     one_code: int = 0
     """Code of a feature that one sample lacks, after those of all values; 0 if no value is missing."""
+    price: float = 0.0
+    """What a test must gain if it chooses sides for missing values, see `missing_search.price_of`."""
 
 
 class Best(NamedTuple):
@@ -127,6 +129,23 @@ def score_trials(rule, node_same, node_different, best, n_columns):
 
 
 @kernel
+def first_largest(scores, n):
+    """Return the place of the largest of the first n scores, the first one on ties; any of them if none is positive.
+
+    The bits of positive floats are in the order of the floats, and those of negative ones below. The largest of integers is
+    found by a loop that vectorises; that of floats, which may be NaN, is not.
+    """
+    bits = scores.view(np.int64)
+    top = bits[0]
+    for i in range(1, n):
+        top = max(top, bits[i])
+    at = 0
+    while bits[at] != top:
+        at += 1
+    return at
+
+
+@kernel
 def winner(best, n_columns):
     """Return the column with the highest score, the lowest one on ties."""
     at = 0
@@ -198,9 +217,7 @@ def search_few(codes, same, rows, columns, rule, node_same, node_different, few,
     for k in range(columns.shape[0]):
         n_cuts = list_cuts(few, k)
         score_trials(rule, node_same, node_different, few.cuts, n_cuts)
-        at = 0
-        for cut in range(1, n_cuts):
-            at = cut if few.cuts.trial[cut] > few.cuts.trial[at] else at
+        at = first_largest(few.cuts.trial, n_cuts)
         best.score[k] = few.cuts.trial[at] if n_cuts > 0 else -1.0
         best.code[k] = few.code[at]
         few.following[k] = few.code[at + 1]

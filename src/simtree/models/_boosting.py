@@ -168,6 +168,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     validation_roc_: Roc
     open_set_: bool | None
     best_iteration_: int
+    _closed_set: bool
     _entropy: tuple[int, ...]
     _training_roc: Roc
     _coded: CodedTrees | None
@@ -259,8 +260,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like, optional
-            Group of each sample, such as its speaker; entire groups are held out for early stopping. One entry per row of X, or
-            shape ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+            Group of each sample, such as its speaker; entire groups are held out for early stopping, and folds in which
+            evidence of categories is learned keep them together. One entry per row of X, or shape ``(n_pairs, 2)`` for pairs
+            given as ``(n_pairs, 2, n_features)``.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         sample_weight : array-like of shape (n_pairs,), optional
@@ -277,10 +279,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             weights = _check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
             earlier = self._earlier()
+            self._closed_set = self._is_closed_set()
             if not earlier:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
             held_out = self._hold_out(len(samples), source, units, weights)
-            rounds = self._rounds(samples, source, weights, held_out, earlier)
+            rounds = self._rounds(samples, source, units, weights, held_out, earlier)
             n_steps = self.n_estimators * (2 if held_out is not None and self.refit else 1) - len(earlier)
             for _ in reported(rounds, self, n_steps=n_steps, what="boosting", verbose=self.verbose):
                 pass
@@ -312,6 +315,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self,
         samples: NDArray[Any],
         source: PairSource,
+        groups: NDArray[np.int64] | None,
         weights: NDArray[np.float64] | None,
         held_out: HeldOut | None,
         earlier: Sequence[tuple[RankTree, NDArray[np.float64]]],
@@ -321,12 +325,13 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.__dict__.pop("validation_roc_", None)
         n_rounds = self.n_estimators
         if held_out is not None:
-            grown, prepared = yield from self._search(samples, held_out)
+            grown, prepared = yield from self._search(samples, held_out, groups)
             n_rounds = self.best_iteration_
             source = source if self.refit else held_out.seen
         if held_out is None or self.refit:
             represented = self._fit_representation(samples, source)
-            params = self._boosting_params(represented, source, earlier[0][0].pair_map.directions if earlier else None)
+            directions = earlier[0][0].pair_map.directions if earlier else None
+            params = self._boosting_params(represented, source, directions, groups)
             prepared = params.pair_map.extend(represented, training=True)
             grown = []
             with Booster(params, prepared, source, self._entropy, weights=weights, n_jobs=self.n_jobs) as booster:
@@ -342,11 +347,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.threshold_ = youden_threshold(self._training_roc if held_out is None else self.validation_roc_)
 
     def _search(
-        self, samples: NDArray[Any], held_out: HeldOut
+        self, samples: NDArray[Any], held_out: HeldOut, groups: NDArray[np.int64] | None
     ) -> Generator[None, None, tuple[list[BoostedTree], NDArray[Any]]]:
         """Boost without the held-out part until its results are no longer improved; return the trees up to the best round."""
         represented = self._represent_known(samples, held_out)
-        params = self._boosting_params(represented, held_out.seen, None, held_out.known)
+        params = self._boosting_params(represented, held_out.seen, None, groups, held_out.known)
         prepared = params.pair_map.extend(represented, training=True)
         grown: list[BoostedTree] = []
         chosen = held_out.sample(np.random.default_rng(np.random.SeedSequence([*self._entropy, 1])), self.same_weighting)
@@ -406,20 +411,18 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.open_set_ = None if found is None or source.labels is None else open_set
         return found
 
-    def _is_closed_set(self) -> bool:
-        return self.open_set is False
-
     def _boosting_params(
         self,
         samples: NDArray[Any],
         source: PairSource,
         directions: NDArray[np.float64] | None,
+        groups: NDArray[np.int64] | None = None,
         known: NDArray[np.bool_] | None = None,
     ) -> BoostingParams:
         """Return the checked parameters for represented samples; directions of oblique coordinates are found if not given."""
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
         kinds = ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
-        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, known=known)
+        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, known=known, groups=groups)
         columns = self._columns_with_values(samples, pair_map)
         return BoostingParams(
             pair_map=pair_map,
@@ -476,6 +479,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             raise ValueError(
                 "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
             )
+        if self._n_codes() and self._is_closed_set() != self._closed_set:
+            raise ValueError(
+                f"open_set={self.open_set!r} is not what the existing trees were grown with, which share what was learned of "
+                f"categories; set open_set={'False' if self._closed_set else 'True'}, or warm_start=False."
+            )
         return list(zip(self.trees_, self.values_, strict=True))
 
     def _check_parameters(self) -> None:
@@ -492,7 +500,6 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.5, open_low=True)
         check_integer("n_iter_no_change", self.n_iter_no_change, 1)
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
-        check_choice("open_set", self.open_set, (True, False, "auto"))
         check_choice("refit", self.refit, (True, False))
         if self.refresh is not None:
             check_integer("refresh", self.refresh, 1)
@@ -523,6 +530,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             "values": np.concatenate(self.values_),
             "entropy": self._entropy,
             "open_set": self.open_set_,
+            **({"closed_set": self._closed_set} if self._n_codes() else {}),
             "training_roc": self._training_roc._get_state(),
             "validation_curve": None if curve is None else {name: curve[name].astype(np.float64) for name in CURVE},
             "validation_roc": None if curve is None else self.validation_roc_._get_state(),
@@ -540,6 +548,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             raise fields.fail("entropy", "must be integers")
         self._entropy = tuple(entropy)
         self.open_set_ = fields.flag("open_set") if fields.has("open_set") else None
+        # Of models of numbers it has no effect; earlier files of others tell it by the parameter.
+        self._closed_set = fields.flag("closed_set") if fields.has("closed_set") else self._is_closed_set()
         self._training_roc = Roc._from_state(fields.part("training_roc"))
         self.validation_curve_ = None
         if fields.has("validation_curve"):

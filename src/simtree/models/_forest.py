@@ -34,6 +34,7 @@ from simtree.models._tree_values import iter_blocks, mean_values
 from simtree.pairs._coordinates import OBLIQUE, SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training
+from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.pairs._store import with_rows
 from simtree.pairs._table import FROM_DTYPE
@@ -242,8 +243,9 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like, optional
-            Group of each sample, such as its identity; bootstrap samples then draw entire groups. One entry per row of X, or
-            shape ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+            Group of each sample, such as its identity; bootstrap samples then draw entire groups, and folds in which evidence
+            of categories is learned keep them together. One entry per row of X, or shape ``(n_pairs, 2)`` for pairs given as
+            ``(n_pairs, 2, n_features)``.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -255,7 +257,8 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
-            units, n_drawn = self._bags(samples, source, groups, pairs)
+            in_groups = None if groups is None else encode_groups(groups, len(samples))
+            units, n_drawn = self._bags(samples, source, in_groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
             if len(trees) > self.n_estimators:
                 raise ValueError(
@@ -285,7 +288,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             self._check_out_of_bag(samples, represented)
             samples = represented
             rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
-            params = self._growth_params(samples, source, rng, trees[0].pair_map.directions if trees else None)
+            params = self._growth_params(samples, source, rng, in_groups, trees[0].pair_map.directions if trees else None)
             samples = params.pair_map.extend(samples, training=True)
             tasks = [TreeTask(params, units, n_drawn, self._entropy, number) for number in range(self.n_estimators)]
             grown = self._grow(tasks[len(trees) :], samples, source)
@@ -446,8 +449,7 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
         check_integer("n_estimators", self.n_estimators, 1)
         check_choice("aggregation", self.aggregation, ("llr", "mean_rank", "median_rank"))
         check_choice("bag", self.bag, ("samples", "classes"))
-        check_choice("open_set", self.open_set, (True, False, "auto"))
-        if self.open_set is False and self.bag == "classes":
+        if self._is_closed_set() and self.bag == "classes":
             raise ValueError(
                 "open_set=False says that no unseen identities will come, but bag='classes' is for them; "
                 "set bag='samples', or open_set=True."
@@ -487,14 +489,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
                 "set oob_score=False, and use held-out data or cross-validation instead."
             )
 
-    def _is_closed_set(self) -> bool:
-        return self.open_set is False
-
     def _default_splitter(self) -> Splitter:
         return CartSplitter(max_features=0.2) if self.splitter == "cart" else super()._default_splitter()
 
     def _bags(
-        self, samples: NDArray[Any], source: PairSource, groups: ArrayLike | None, pairs: ArrayLike | None
+        self, samples: NDArray[Any], source: PairSource, groups: NDArray[np.int64] | None, pairs: ArrayLike | None
     ) -> tuple[NDArray[np.int64] | None, int | None]:
         """Return the unit of each sample (None if given pairs are drawn themselves) and the number of draws per bag."""
         by_class = self.bag == "classes"

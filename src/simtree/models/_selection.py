@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from simtree.growing._cross_validation import fold_numbers
 from simtree.metrics import FloatArray, Roc
 from simtree.pairs._coordinates import occurring
 from simtree.pairs._cross_validation import assign_identities
+from simtree.pairs._labels import linked_units
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs, PairSource
 from simtree.representation._applied import fit_representation, represent
@@ -88,10 +87,7 @@ def fold_units(source: PairSource, n_samples: int, open_set: bool, groups: Units
         return np.arange(n_samples) if groups is None else groups
     if groups is None:
         return source.labels
-    n_labels, n_groups = int(source.labels.max()) + 1, int(groups.max()) + 1
-    links = coo_array((np.ones(n_samples), (source.labels, n_labels + groups)), shape=(n_labels + n_groups,) * 2)
-    _, linked = connected_components(links, directed=False)
-    return np.unique(linked[source.labels], return_inverse=True)[1].astype(np.int64)
+    return linked_units(source.labels, groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from simtree.models._tree_model import TreeModel
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_pairs, check_training
+from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._table import FROM_DTYPE
 from simtree.splitters import BY_NAME, Splitter
@@ -49,12 +50,13 @@ class TreeLearner(TreeModel):
         samples: NDArray[Any],
         source: PairSource,
         rng: np.random.Generator,
+        groups: NDArray[np.int64] | None,
         directions: NDArray[np.float64] | None = None,
     ) -> GrowthParams:
         """Return the checked growth parameters for represented samples; ``rng`` is used if ``directions`` are not given."""
         splitter = clone(self._own_splitter())
         kinds = self._coordinate_kinds()
-        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, squares=splitter.squares)
+        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, squares=splitter.squares, groups=groups)
         splitter.check(pair_map)
         columns = self._columns_with_values(samples, pair_map)
         return GrowthParams(
@@ -203,8 +205,10 @@ class SimilarityTree(TreeLearner):
         Minimum AUC that each terminal cell must contribute, if ``prune`` is None; 0 keeps the full tree.
     cv : int, default=5
         Number of folds for ``prune="cv"``. Folds are made of samples, so that no sample is in two folds.
-    open_set : bool, default=False
-        Whether to make folds of entire classes, to estimate the performance on unseen identities.
+    open_set : bool or "auto", default="auto"
+        Whether the tree will be used on unseen identities. True makes the folds of ``prune="cv"`` of entire classes, to
+        estimate the performance on them; otherwise they are of samples. It also decides how evidence of pairs of values of a
+        category is cross-fitted, over identities or over samples; there, ``"auto"`` is True if there are more than 10 labels.
     preprocessor : array-like or callable, optional
         Samples, or a function from identifiers to samples, to which ``(n_pairs, 2)`` input refers (as in metric-learn).
     n_jobs : int or None, default=None
@@ -279,7 +283,7 @@ class SimilarityTree(TreeLearner):
         prune: str | None = None,
         prune_penalty: float = 0.0,
         cv: int = 5,
-        open_set: bool = False,
+        open_set: bool | str = "auto",
         preprocessor: ArrayLike | Callable[[NDArray[Any]], ArrayLike] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -327,8 +331,9 @@ class SimilarityTree(TreeLearner):
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like, optional
-            Group of each sample, such as its identity; the folds of ``prune="cv"`` keep groups together. One entry per row
-            of X, or shape ``(n_pairs, 2)`` for pairs given as ``(n_pairs, 2, n_features)``.
+            Group of each sample, such as its identity; the folds of ``prune="cv"``, and those in which evidence of categories
+            is learned, keep groups together. One entry per row of X, or shape ``(n_pairs, 2)`` for pairs given as
+            ``(n_pairs, 2, n_features)``.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair. Use it for samples of the same recording or session,
             which are similar for reasons that do not hold for future pairs.
@@ -341,16 +346,18 @@ class SimilarityTree(TreeLearner):
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
+            in_groups = None if groups is None else encode_groups(groups, len(samples))
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             samples = self._fit_representation(samples, source)
-            params = self._growth_params(samples, source, rng)
+            params = self._growth_params(samples, source, rng, in_groups)
             samples = params.pair_map.extend(samples, training=True)
             index = params.sample(source, rng)
             grown = params.grow(samples, index, rng, n_jobs=self.n_jobs)
             self.prune_penalty_ = float(self.prune_penalty)
             self._full_path = pruning_path(grown) if self.prune == "cv" or self.prune_penalty_ > 0.0 else None
             if self._full_path is not None and self.prune == "cv":
-                units = self._units(samples, source, groups, pairs, by_class=self.open_set, reason="prune='cv'")
+                by_class = self.open_set not in (False, "auto")
+                units = self._units(samples, source, in_groups, pairs, by_class=by_class, reason="prune='cv'")
                 folds = fold_numbers(units, source, self.cv, rng)
                 self.prune_penalty_ = choose_penalty(params, samples, source, folds, self._full_path, rng, n_jobs=self.n_jobs)
             self.tree_: RankTree = prune(grown, self.prune_penalty_) if self.prune_penalty_ > 0.0 else grown

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._utils.matrices import MAX_SQUARED, extremes, has_missing
-from simtree._utils.validation import check_integer, check_n_jobs, count
+from simtree._utils.validation import check_choice, check_integer, check_n_jobs, count
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._empty_columns import empty_columns
@@ -31,7 +31,6 @@ from simtree.pairs._directions import (
     random_directions,
 )
 from simtree.pairs._inputs import check_pairs, check_two
-from simtree.pairs._labels import encode_groups
 from simtree.pairs._limits import check_training_values, max_value
 from simtree.pairs._sampling import check_drawing
 from simtree.pairs._sources import PairSource
@@ -56,6 +55,7 @@ class TreeModel(RepresentedMixin, Similarity):
     n_pairs: int | None
     positive_fraction: float | None
     same_weighting: str
+    open_set: bool | str
 
     def _coordinate_set(
         self,
@@ -67,10 +67,12 @@ class TreeModel(RepresentedMixin, Similarity):
         *,
         squares: bool = False,
         known: NDArray[np.bool_] | None = None,
+        groups: NDArray[np.int64] | None = None,
     ) -> CoordinateSet:
         """Return the coordinates of represented samples after checking these; ``rng`` is used if directions are not given.
 
-        ``squares`` tells that something else sums squares of features; ``known`` which samples are not held out.
+        ``squares`` tells that something else sums squares of features; ``known`` which samples are not held out; ``groups``
+        which of them folds keep together.
         """
         n_features = samples.shape[1] - self._n_codes()
         numbers = selected(samples, slice(0, n_features)) if self._n_codes() else samples
@@ -87,12 +89,13 @@ class TreeModel(RepresentedMixin, Similarity):
         if self._n_codes():
             assert self.columns_ is not None
             codes = selected(samples, slice(n_features, None))
-            categories = Categories.fit(codes, self.columns_.n_values, source, known, closed_set=self._is_closed_set())
+            closed_set = self._is_closed_set()
+            categories = Categories.fit(codes, self.columns_.n_values, source, known, closed_set=closed_set, groups=groups)
         return CoordinateSet(tuple(kinds), n_features, directions, categories)
 
     def _is_closed_set(self) -> bool:
         """Return whether the model is told that it will meet the identities of the training data only."""
-        return False
+        return self.open_set != "auto" and not self.open_set
 
     def _takes_missing(self) -> bool:
         if self.representation is None or passes_missing(self.representation):
@@ -152,6 +155,7 @@ class TreeModel(RepresentedMixin, Similarity):
             raise ValueError(f"directions={self.directions!r} is unknown; give one or a list of {', '.join(map(repr, WAYS))}.")
         if self.n_directions is not None:
             check_integer("n_directions", self.n_directions, 1)
+        check_choice("open_set", self.open_set, (True, False, "auto"))
         check_n_jobs(self.n_jobs)
         check_drawing(self.n_pairs, self.positive_fraction, self.same_weighting)
 
@@ -233,7 +237,7 @@ class TreeModel(RepresentedMixin, Similarity):
         self,
         samples: NDArray[Any],
         source: PairSource,
-        groups: ArrayLike | None,
+        groups: NDArray[np.int64] | None,
         pairs: ArrayLike | None,
         *,
         by_class: bool,
@@ -241,7 +245,7 @@ class TreeModel(RepresentedMixin, Similarity):
     ) -> NDArray[np.int64]:
         """Return the unit of bags and folds of each sample, as an integer; ``reason`` is the parameter that needs it."""
         if groups is not None:
-            return encode_groups(groups, len(samples))
+            return groups
         if source.labels is not None:
             return source.labels if by_class else np.arange(len(samples))
         if pairs is None or by_class:

@@ -6,7 +6,7 @@ of its fold as a column; new samples have the number of none.
 
 Folds are of what will be new. For an open set they are of identities, if there are many. For a closed set they are of samples:
 ratios for training pairs would otherwise know nothing of the classes of these pairs, unlike those for new pairs, and few values
-would be left that several classes of each fold have.
+would be left that several classes of each fold have. Groups of samples that the user gives are not divided in either case.
 
 What is left out must not tell a same pair from a different one. So two folds are left out for every pair, and ratios are
 learned only of values that several units of each fold have: of a value that two identities have, a ratio without one of them
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from simtree._kernels import categories as kernels
 from simtree._utils.folds import assign_folds
+from simtree.pairs._labels import linked_units
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import mapped_parts, with_rows
 
@@ -122,6 +123,7 @@ class Categories:
         known: NDArray[np.bool_] | None = None,
         *,
         closed_set: bool = False,
+        groups: NDArray[np.int64] | None = None,
     ) -> Self:
         """Learn from the codes of training samples and their pairs; nothing depends on chance.
 
@@ -137,6 +139,8 @@ class Categories:
             Samples that may be used, if others are held out: the source is then restricted to them.
         closed_set : bool, default=False
             Whether new pairs will be of the same identities, so that folds are of samples, however many identities there are.
+        groups : ndarray of int of shape (n_samples,), optional
+            Group of each sample; folds do not divide groups.
 
         Returns
         -------
@@ -150,7 +154,7 @@ class Categories:
             used = used & np.isin(np.arange(len(codes)), np.append(given.first, given.second))
         folds = np.full(len(codes), NO_FOLD)
         units = np.full(len(codes), -1)
-        folds[used], units[used] = _folds_and_units(source, used, rng, closed_set=closed_set)
+        folds[used], units[used] = _folds_and_units(source, used, rng, groups, closed_set=closed_set)
         chance = rng.integers(0, N_FOLDS - 1, len(codes))
         drawn = source.sample(N_PAIRS, rng, positive_fraction=0.5, shuffle=False)
         of_pairs = folds[drawn.first], folds[drawn.second]
@@ -231,19 +235,30 @@ class Categories:
 
 
 def _folds_and_units(
-    source: PairSource, known: NDArray[np.bool_], rng: np.random.Generator, *, closed_set: bool
+    source: PairSource,
+    known: NDArray[np.bool_],
+    rng: np.random.Generator,
+    groups: NDArray[np.int64] | None,
+    *,
+    closed_set: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the fold and the unit of each known sample.
 
-    The unit is its identity if the set may be open, there are many and none is large; otherwise the sample itself.
+    The unit is its identity, with all that groups link with it, if the set may be open, there are many and none is large;
+    otherwise its group, or the sample itself.
     """
     identities = same_identities(source, len(known))
     if source.labels is None:
         identities = np.unique(identities[known], return_inverse=True)[1]
-    n_identities = int(identities.max()) + 1
-    largest = np.bincount(identities).max() / len(identities)
-    if not closed_set and n_identities >= MIN_IDENTITIES_FOR_FOLDS and largest <= MAX_SHARE:
-        return assign_folds(n_identities, N_FOLDS, rng)[identities], identities
+    if groups is not None:
+        groups = np.unique(groups[known], return_inverse=True)[1]
+    units = identities if groups is None else linked_units(identities, groups)
+    n_units = int(units.max()) + 1
+    largest = np.bincount(units).max() / len(units)
+    if not closed_set and n_units >= MIN_IDENTITIES_FOR_FOLDS and largest <= MAX_SHARE:
+        return assign_folds(n_units, N_FOLDS, rng)[units], units
+    if groups is not None:
+        return assign_folds(int(groups.max()) + 1, N_FOLDS, rng)[groups], groups
     return assign_folds(len(identities), N_FOLDS, rng, identities), np.arange(len(identities))
 
 

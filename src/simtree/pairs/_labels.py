@@ -83,3 +83,30 @@ def encode_groups(groups: ArrayLike, n_samples: int, name: str = "groups") -> ND
     if names.size != n_samples:
         raise ValueError(f"{name} has shape {names.shape}; give one entry per sample, {n_samples} in all (two per pair).")
     return encode_labels(names.ravel(), name)
+
+
+def linked_units(labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the smallest units of samples that divide neither a label nor a group, as integers.
+
+    Parameters
+    ----------
+    labels, groups : ndarray of int of shape (n_samples,)
+        Label and group of each sample, as integers 0, 1, ...
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+        Unit of each sample.
+
+    Examples
+    --------
+    >>> linked_units(np.array([0, 0, 1, 1, 2, 2]), np.array([0, 0, 0, 1, 2, 2]))  # groups 0 and 1 share label 1
+    array([0, 0, 0, 0, 1, 1])
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n_labels, n_groups = int(labels.max()) + 1, int(groups.max()) + 1
+    links = coo_array((np.ones(len(labels)), (labels, n_labels + groups)), shape=(n_labels + n_groups,) * 2)
+    _, linked = connected_components(links, directed=False)
+    return np.asarray(np.unique(linked[labels], return_inverse=True)[1], dtype=np.int64)

@@ -12,6 +12,9 @@ from simtree.pairs._coordinates import CoordinateSet
 from simtree.splitters._base import Cell, Split, Splitter
 from simtree.trees._regions import AxisRegion
 
+# Chi-squared statistic that a test of a coordinate in which values are missing must exceed: the best of many cuts with four
+# choices of sides each fits noise, and trees are otherwise much larger and less accurate.
+PRICE_OF_SIDES = 8.0
 #: Impurity criteria by name.
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "auc": AUC}
 
@@ -96,6 +99,8 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
     uniforms = np.empty((0, 0))
     if n_drawn is not None and n_drawn < len(cell.coordinates):
         uniforms = cell.rng.random((n_nodes, n_drawn))
+    if cell.n_pairs < 2 * min_leaf:  # random numbers are drawn all the same, so that later ones do not depend on this
+        return None
     coordinate, code, if_le, if_gt = np.empty((4, n_nodes), dtype=np.int32)
     rows = kernels.RegionRows(coordinate, code, if_le, if_gt, np.empty(n_nodes), np.empty(n_nodes, dtype=np.uint8))
     inside = np.empty(cell.n_pairs, dtype=np.bool_)
@@ -107,7 +112,7 @@ def split_by_cart(cell: Cell, criterion: str, max_depth: int, min_leaf: int, *, 
         cell.start,
         cell.stop,
         cell.coordinates,
-        Rule(CRITERIA[criterion], min_leaf, cell.weight_same, cell.weight_different, cell.pairs.one_code),
+        Rule(CRITERIA[criterion], min_leaf, cell.weight_same, cell.weight_different, cell.pairs.one_code, PRICE_OF_SIDES),
         max_depth,
         uniforms,
         histograms,
