@@ -18,6 +18,9 @@ OTHERS = {
     *(f"estimator {name}" for name in ("tree-opaque", "stacked")),
 }
 
+# Trained in single precision, whose last digits differ from one processor to another.
+SINGLE = {"representation posterior-network"}
+
 
 def test_every_case_is_recorded():
     assert set(GOLDEN) == set(CASES)
@@ -27,4 +30,5 @@ def test_every_case_is_recorded():
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - OTHERS))
 def test_results_are_those_that_were_recorded(name):
-    np.testing.assert_allclose(computed(name), GOLDEN[name], rtol=1e-7, atol=1e-9)
+    rtol, atol = (1e-3, 1e-4) if name in SINGLE else (1e-7, 1e-9)
+    np.testing.assert_allclose(computed(name), GOLDEN[name], rtol=rtol, atol=atol)

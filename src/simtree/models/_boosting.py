@@ -33,7 +33,7 @@ from simtree.models._tree_model import TreeModel
 from simtree.models._tree_values import mean_values
 from simtree.pairs._coordinates import KINDS, CoordinateSet, SamplePairs
 from simtree.pairs._directions import RANDOM
-from simtree.pairs._inputs import check_training
+from simtree.pairs._inputs import check_training, check_weights
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._table import FROM_DTYPE
@@ -276,7 +276,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
-            weights = _check_weights(sample_weight, source)
+            weights = check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
             earlier = self._earlier()
             self._closed_set = self._is_closed_set()
@@ -588,20 +588,3 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         trees, values = self._leaf_values()
         # One after another, as scores are added: then no score exceeds it by rounding.
         return float(sum(of_cells.max() for of_cells in values) / len(trees))
-
-
-def _check_weights(sample_weight: ArrayLike | None, source: PairSource) -> NDArray[np.float64] | None:
-    """Return the weights of given pairs."""
-    if sample_weight is None:
-        return None
-    given = source.given()
-    if given is None:
-        raise ValueError("sample_weight is for given pairs; leave it out for labelled samples, whose pairs are drawn.")
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(given),):
-        raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(given)} pairs.")
-    if not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise ValueError("sample_weight holds negative or non-finite numbers; give finite weights of at least 0.")
-    if not all(weights[kind].any() for kind in (given.same, ~given.same)):
-        raise ValueError("sample_weight is 0 for all same or for all different pairs; give both kinds a positive weight.")
-    return weights

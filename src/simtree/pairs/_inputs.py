@@ -318,3 +318,33 @@ def look_up(
             "it must return one row for each."
         )
     return table, *check_index_pairs(rows.reshape(keys.shape), len(table))
+
+
+def check_weights(sample_weight: ArrayLike | None, source: PairSource) -> NDArray[np.float64] | None:
+    """Return the weights of given pairs, or None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_pairs,) or None
+        The weights.
+    source : PairSource
+        The pairs.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,) or None
+        Finite weights of at least 0, some of each kind of pair above it.
+    """
+    if sample_weight is None:
+        return None
+    given = source.given()
+    if given is None:
+        raise ValueError("sample_weight is for given pairs; leave it out for labelled samples, whose pairs are drawn.")
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(given),):
+        raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(given)} pairs.")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise ValueError("sample_weight holds negative or non-finite numbers; give finite weights of at least 0.")
+    if not all(weights[kind].any() for kind in (given.same, ~given.same)):
+        raise ValueError("sample_weight is 0 for all same or for all different pairs; give both kinds a positive weight.")
+    return weights
