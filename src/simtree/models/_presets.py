@@ -132,16 +132,21 @@ class Size:
     n_updates: int = 2_500
     n_folds: int = 3
     n_pairs_per_sample: int = 40
+    n_fourier: int = 2_000
 
     def for_samples(self, n_samples: int) -> Size:
-        """Return the size with no more pairs than are worth their time for this many samples: more repeat the same samples.
+        """Return the size for a number of samples.
+
+        It has no more pairs than are worth their time: more repeat the same samples. Of few samples a kernel classifier has more
+        random features, which then cost little, and make it depend less on chance.
 
         Examples
         --------
         >>> SMALL.for_samples(600).n_pairs, LARGE.for_samples(600).n_pairs, LARGE.for_samples(60_000).n_pairs
         (24000, 60000, 100000)
         """
-        return replace(self, n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples))
+        n_fourier = MANY_FOURIER if n_samples <= FEW_SAMPLES else self.n_fourier
+        return replace(self, n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples), n_fourier=n_fourier)
 
 
 SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
@@ -157,8 +162,8 @@ LARGE = Size(
 )
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8
-# Random features of a kernel classifier, at any size: with fewer it is worse, and a small table has fewer rows than that.
-N_FOURIER = 2_000
+# Random features of a kernel classifier of at most FEW_SAMPLES samples.
+MANY_FOURIER, FEW_SAMPLES = 6_000, 3_000
 LARGE_LAYERS = (256, 128)
 # A posterior keeps one column per class up to this number of classes; with more, classes are merged.
 MAX_POSTERIOR_CLASSES = 10_000
@@ -297,7 +302,7 @@ def _large_network(size: Size) -> Any:
 def _kernel(size: Size) -> Any:
     # Random features rather than landmarks: these are means of several rows, of which a small table has few.
     kernel = KernelDiscriminant(
-        n_landmarks=N_FOURIER, landmarks="fourier", gamma="auto", alpha="auto", max_classes=MAX_POSTERIOR_CLASSES
+        n_landmarks=size.n_fourier, landmarks="fourier", gamma="auto", alpha="auto", max_classes=MAX_POSTERIOR_CLASSES
     )
     return make_pipeline(StandardScaler(), kernel, LogisticPosterior(C=10.0))
 
