@@ -137,8 +137,8 @@ class Size:
     def for_samples(self, n_samples: int) -> Size:
         """Return the size for a number of samples.
 
-        It has no more pairs than are worth their time: more repeat the same samples. Of few samples a kernel classifier has more
-        random features, which then cost little, and make it depend less on chance.
+        It has no more pairs than are worth their time: more repeat the same samples. Of few samples a kernel classifier has
+        more random features, which then cost little, and make it depend less on chance.
 
         Examples
         --------
