@@ -493,6 +493,28 @@ def test_file_keeps_the_validation(people, tmp_path):
         np.testing.assert_array_equal(loaded.validation_curve_[name], column)
 
 
+# Trees without splits
+
+
+@pytest.mark.parametrize("case", ["few samples", "constant features", "large leaves", "missing values"])
+def test_trees_without_splits_are_a_constant_model(rng, tmp_path, case):
+    y = np.repeat(np.arange(4), 2 if case == "few samples" else 10)
+    X = np.ones((len(y), 3)) if case == "constant features" else rng.normal(size=(len(y), 3))
+    if case == "missing values":
+        X[::3, 0] = np.nan
+    model = SimilarityBoosting(
+        n_estimators=5, min_samples_leaf=20 if case in ("few samples", "constant features") else 10**6, random_state=0
+    ).fit(X, y)
+    scores = model.pairwise_score(X)
+    assert np.ptp(scores) == 0.0
+    assert model.auc_ == 0.5
+    assert model.explain_pair(X[0], X[-1]).score == scores[0, 0]
+    np.testing.assert_array_equal(model.top_k(X[:2], X, k=3)[0], scores[:2, :3])
+    assert not model.feature_importances_.any()
+    model.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(load(tmp_path / "m.simtree").pairwise_score(X), scores)
+
+
 # Warm start
 
 
