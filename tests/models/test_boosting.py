@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_checks import EXPECTED_FAILURES, AgainstOrigin
@@ -525,6 +526,41 @@ def test_trees_can_be_added(blobs):
     model.set_params(n_estimators=11).fit(X, y)
     assert model.trees_[0] is first
     np.testing.assert_array_equal(model.pairwise_score(X), fixed(n_estimators=11).fit(X, y).pairwise_score(X))
+
+
+@pytest.mark.parametrize(
+    ("columns", "change", "message"),
+    [
+        (3, {}, "X has 3 features, but the existing trees were grown on 4; give the same"),
+        (5, {}, "X has 5 features, but the existing trees were grown on 4; give the same"),
+        (
+            4,
+            {"coordinates": ["sum", "abs_diff"]},
+            r"coordinates=\['sum', 'abs_diff'\] differ .* set coordinates=\['abs_diff', ",
+        ),
+        (4, {"coordinates": ["sum", "oblique"]}, r"coordinates=\['sum', 'oblique'\] differ"),
+    ],
+)
+def test_trees_of_other_coordinates_cannot_be_added(blobs, columns, change, message):
+    """All trees are walked on the coordinates of the first."""
+    X, y = blobs
+    model = small(n_estimators=5, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(n_estimators=8, **change).fit(np.hstack([X, X])[:, :columns], y)
+    assert len(model.trees_) == 5
+    assert len(model.set_params(coordinates=["abs_diff", "sum"]).fit(X, y).trees_) == 8
+
+
+def test_trees_of_other_categories_cannot_be_added(blobs, tmp_path):
+    X, y = blobs
+    table = pd.DataFrame({"size": X[:, 0], "colour": np.array(["red", "blue", "grey"])[y % 3]})  # each of two identities
+    small(n_estimators=5, warm_start=True).fit(table, y).save(tmp_path / "m.simtree")
+    model = load(tmp_path / "m.simtree").set_params(n_estimators=8)
+    renamed = table.assign(colour=table["colour"].replace("grey", "greyish"))
+    for other, labels in ((renamed, y), (table.assign(colour=np.where(y % 2, "red", "blue")), y), (table[::2], y[::2])):
+        with pytest.raises(ValueError, match=r"X has categories of which other values .*, or set warm_start=False"):
+            model.fit(other, labels)
+    assert len(model.fit(table, y).trees_) == 8
 
 
 # Bad input

@@ -17,6 +17,7 @@ from simtree.growing._boosting import BoostedTree, Booster, BoostingParams
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
+from simtree.models import _warm_start as warm_start
 from simtree.models._base import LeafValues
 from simtree.models._early_stopping import (
     CURVE,
@@ -36,7 +37,7 @@ from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training, check_weights
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FROM_DTYPE
+from simtree.pairs._table import FROM_DTYPE, TableColumns
 from simtree.trees import _export as rules
 from simtree.trees._code_walk import CodedTrees, can_code
 from simtree.trees._rank_tree import MAX_DEPTH, MAX_TREES, RankTree
@@ -113,7 +114,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     random_state : int, RandomState or None, default=None
         Random seed for pairs, features and held-out data.
     warm_start : bool, default=False
-        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``.
+        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``. Features and
+        ``coordinates`` must be the same, and if there are categories, samples and labels too.
     verbose : int, default=0
         Set to 1 to show progress.
 
@@ -275,15 +277,16 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
+            columns_before = getattr(self, "columns_", None)
             samples, source = check_training(self, X, y, pairs, never_pair)
             weights = check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
-            earlier = self._earlier()
+            earlier = self._earlier(samples.shape[1])
             self._closed_set = self._is_closed_set()
             if not earlier:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
             held_out = self._hold_out(len(samples), source, units, weights)
-            rounds = self._rounds(samples, source, units, weights, held_out, earlier)
+            rounds = self._rounds(samples, source, units, weights, held_out, earlier, columns_before)
             n_steps = self.n_estimators * (2 if held_out is not None and self.refit else 1) - len(earlier)
             for _ in reported(rounds, self, n_steps=n_steps, what="boosting", verbose=self.verbose):
                 pass
@@ -319,6 +322,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         weights: NDArray[np.float64] | None,
         held_out: HeldOut | None,
         earlier: Sequence[tuple[RankTree, NDArray[np.float64]]],
+        columns_before: TableColumns | None,
     ) -> Iterator[None]:
         """Fit the model, yielding after each round."""
         self.validation_curve_ = None
@@ -332,6 +336,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             represented = self._fit_representation(samples, source)
             directions = earlier[0][0].pair_map.directions if earlier else None
             params = self._boosting_params(represented, source, directions, groups)
+            if earlier:
+                warm_start.check_categories(earlier[0][0].pair_map, params.pair_map, columns_before, self.columns_)
             prepared = params.pair_map.extend(represented, training=True)
             grown = []
             with Booster(params, prepared, source, self._entropy, weights=weights, n_jobs=self.n_jobs) as booster:
@@ -421,8 +427,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     ) -> BoostingParams:
         """Return the checked parameters for represented samples; directions of oblique coordinates are found if not given."""
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
-        kinds = ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
-        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, known=known, groups=groups)
+        pair_map = self._coordinate_set(samples, source, rng, self._coordinate_kinds(), directions, known=known, groups=groups)
         columns = self._columns_with_values(samples, pair_map)
         return BoostingParams(
             pair_map=pair_map,
@@ -465,26 +470,22 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             )
         return np.asarray(given, dtype=np.int64)
 
-    def _earlier(self) -> list[tuple[RankTree, NDArray[np.float64]]]:
+    def _earlier(self, n_features: int) -> list[tuple[RankTree, NDArray[np.float64]]]:
         """Return the existing trees and their values, to which trees are added."""
         if not self.warm_start or not hasattr(self, "trees_"):
             return []
-        n_trees = len(self.trees_)
-        if n_trees > self.n_estimators:
-            raise ValueError(
-                f"n_estimators={self.n_estimators!r} is less than the {n_trees} existing trees; "
-                "increase it, or set warm_start=False."
-            )
-        if self.representation is not None:
-            raise ValueError(
-                "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
-            )
+        warm_start.check_parameters(self, self.trees_, self._coordinate_kinds())
+        warm_start.check_features(self.trees_[0].pair_map, n_features)
         if self._n_codes() and self._is_closed_set() != self._closed_set:
             raise ValueError(
                 f"open_set={self.open_set!r} is not what the existing trees were grown with, which share what was learned of "
                 f"categories; set open_set={'False' if self._closed_set else 'True'}, or warm_start=False."
             )
         return list(zip(self.trees_, self.values_, strict=True))
+
+    def _coordinate_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of coordinates."""
+        return ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
