@@ -102,6 +102,23 @@ def test_weight_two_is_a_pair_twice(given_pairs):
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.parametrize("as_rows", [True, False])
+def test_weight_zero_is_a_pair_left_out(people, rng, as_rows):
+    """Pairs of weight 0 with false labels must not be held out, counted in leaves, or decide about the threshold."""
+    X, y = people
+    drawn = PairSampler(y).sample(2000, np.random.default_rng(1))
+    rows, kept = np.column_stack([drawn.first, drawn.second]), np.arange(2000) % 2 == 0
+    same = np.where(kept, drawn.same, rng.random(2000) < 0.5)
+    data = [(X, {"pairs": chosen}) if as_rows else (X[chosen], {}) for chosen in (rows, rows[kept])]
+    weighted = small().fit(data[0][0], same, sample_weight=kept.astype(float), **data[0][1])
+    left_out = small().fit(data[1][0], same[kept], **data[1][1])
+    assert weighted.best_iteration_ == left_out.best_iteration_
+    assert weighted.validation_roc_ == left_out.validation_roc_
+    assert weighted.threshold_ == left_out.threshold_
+    assert weighted.roc_ == left_out.roc_
+    np.testing.assert_array_equal(weighted.pairwise_score(X), left_out.pairwise_score(X))
+
+
 def test_trees_are_the_same_for_any_number_of_jobs(blobs, monkeypatch):
     X, y = blobs
     one = small().fit(X, y).pairwise_score(X)

@@ -268,7 +268,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         sample_weight : array-like of shape (n_pairs,), optional
-            Weight of each given pair.
+            Weight of each given pair in the loss. Pairs of weight 0 are left out, as if they were not given; to early stopping,
+            ROC curves and thresholds all others count the same.
 
         Returns
         -------
@@ -279,7 +280,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             self._check_parameters()
             columns_before = getattr(self, "columns_", None)
             samples, source = check_training(self, X, y, pairs, never_pair)
-            weights = check_weights(sample_weight, source)
+            source, weights = check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
             earlier = self._earlier(samples.shape[1])
             self._closed_set = self._is_closed_set()
