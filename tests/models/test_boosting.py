@@ -626,6 +626,11 @@ def test_bad_weights_are_named(given_pairs, weights, message):
         small().fit(pairs, same, sample_weight=weights(same))
 
 
+def test_hard_pairs_are_drawn_of_labelled_samples_only(given_pairs):
+    with pytest.raises(ValueError, match=r"focus_fpr=0\.1 draws new pairs, but pairs are given; set focus_fpr=None"):
+        small(focus_fpr=0.1).fit(*given_pairs)
+
+
 def test_weights_are_for_given_pairs(blobs):
     with pytest.raises(ValueError, match="sample_weight is for given pairs"):
         small().fit(*blobs, sample_weight=np.ones(len(blobs[1])))

@@ -88,6 +88,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     focus_fpr : float or None, default=None
         If given, half of the different pairs are drawn among those whose scores by the trees so far are the highest of this
         share, and pairs are weighted such that the loss is still that of all pairs. Requires labelled samples and ``refresh``.
+        It has no effect where all pairs are used, because there are no more than ``n_pairs``: no new ones can be drawn.
     early_stopping : bool or "auto", default="auto"
         Whether part of the data is held out to find the number of rounds: by the TPR averaged over false positive rates around
         0.001, such that it does not fall at the lowest of them, and among near equals also by the AUC. ``"auto"`` does so
@@ -280,6 +281,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             self._check_parameters()
             columns_before = getattr(self, "columns_", None)
             samples, source = check_training(self, X, y, pairs, never_pair)
+            if self.focus_fpr is not None and source.labels is None:
+                raise ValueError(f"focus_fpr={self.focus_fpr!r} draws new pairs, but pairs are given; set focus_fpr=None.")
             source, weights = check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
             earlier = self._earlier(samples.shape[1])
