@@ -618,6 +618,10 @@ def test_bad_parameters_are_named(blobs, parameters, error, message):
         (lambda same: -np.ones(len(same)), "negative"),
         (lambda same: np.full(len(same), np.nan), "non-finite"),
         (lambda same: np.where(same, 1.0, 0.0), "all different pairs"),
+        (lambda same: ["a"] * len(same), "is not a list of numbers; give one for each of the 600 pairs"),
+        (lambda same: [[1.0], [1.0, 2.0]], "is not a list of numbers"),
+        (lambda same: [None, {}], "is not a list of numbers"),
+        (lambda same: np.ma.masked_equal(np.arange(len(same)), 3), "mask"),
     ],
 )
 def test_bad_weights_are_named(given_pairs, weights, message):

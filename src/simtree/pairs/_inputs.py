@@ -342,7 +342,11 @@ def check_weights(sample_weight: ArrayLike | None, source: PairSource) -> tuple[
     given = source.given()
     if given is None:
         raise ValueError("sample_weight is for given pairs; leave it out for labelled samples, whose pairs are drawn.")
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    check_unmasked("sample_weight", sample_weight)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight is not a list of numbers; give one for each of the {len(given)} pairs.") from error
     if weights.shape != (len(given),):
         raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(given)} pairs.")
     if not np.isfinite(weights).all() or (weights < 0.0).any():
