@@ -119,6 +119,40 @@ def test_weight_zero_is_a_pair_left_out(people, rng, as_rows):
     np.testing.assert_array_equal(weighted.pairwise_score(X), left_out.pairwise_score(X))
 
 
+def test_weights_hold_in_validation_as_pairs_that_are_repeated(rng):
+    same = rng.random(400) < 0.4
+    scores, times = rng.normal(size=400) + same, rng.integers(1, 4, 400)
+    rows, units = np.repeat(np.arange(400), times), np.arange(400)
+    weighted = ValidationCurve(10, same, (units, units), times.astype(float))
+    repeated = ValidationCurve(10, same[rows], (rows, rows))
+    weighted.add(5, scores)
+    repeated.add(5, scores[rows])
+    assert weighted.best.roc.auc() == pytest.approx(repeated.best.roc.auc())
+    assert weighted.results[0][3] == pytest.approx(repeated.results[0][3])
+    found = [curve.best.roc.at([0.02, 0.1, 0.5]) for curve in (weighted, repeated)]
+    np.testing.assert_allclose(*found)
+    rates = np.array([0.1, 0.3])
+    errors = tpr_errors(weighted.best.roc, rates, scores, same, weighted.units, weighted.weights)
+    np.testing.assert_allclose(
+        errors, tpr_errors(repeated.best.roc, rates, scores[rows], same[rows], repeated.units), rtol=0.05
+    )
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_weights_hold_in_curves_and_thresholds(given_pairs, rng, stops):
+    """Half of the pairs have random labels and hardly any weight; without weights, the AUC would be about 0.75."""
+    pairs, labels = given_pairs
+    trusted = np.arange(len(labels)) % 2 == 0
+    same = np.where(trusted, labels, rng.random(len(labels)) < 0.5)
+    model = small(early_stopping=stops).fit(pairs, same, sample_weight=np.where(trusted, 1.0, 1e-6))
+    expected = roc_curve(model.pair_score(pairs[trusted]), same[trusted])
+    assert model.auc_ == pytest.approx(expected.auc(), abs=1e-4)
+    if stops:
+        assert model.validation_roc_.auc() > 0.9
+    else:
+        assert model.threshold_ == youden_threshold(model.roc_)
+
+
 def test_trees_are_the_same_for_any_number_of_jobs(blobs, monkeypatch):
     X, y = blobs
     one = small().fit(X, y).pairwise_score(X)

@@ -27,6 +27,7 @@ from simtree.models._early_stopping import (
     ValidationCurve,
     curve_from_state,
     hold_out,
+    subsample,
 )
 from simtree.models._forest import MAX_SEEDS, TRAINING_SAMPLE
 from simtree.models._open_set import is_open_set
@@ -269,8 +270,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         sample_weight : array-like of shape (n_pairs,), optional
-            Weight of each given pair in the loss. Pairs of weight 0 are left out, as if they were not given; to early stopping,
-            ROC curves and thresholds all others count the same.
+            Weight of each given pair, in the loss, in early stopping, and in the ROC curves that thresholds are chosen on.
+            Pairs of weight 0 are left out, as if they were not given.
 
         Returns
         -------
@@ -335,7 +336,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if held_out is not None:
             grown, prepared = yield from self._search(samples, held_out, groups)
             n_rounds = self.best_iteration_
-            source = source if self.refit else held_out.seen
+            source, weights = (source, weights) if self.refit else (held_out.seen, held_out.weights)
         if held_out is None or self.refit:
             represented = self._fit_representation(samples, source)
             directions = earlier[0][0].pair_map.directions if earlier else None
@@ -352,8 +353,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.values_ = [values for _, values in earlier] + [one.values for one in grown]
         self.best_iteration_ = len(self.trees_)
         self._code()
-        index = source.subsample(TRAINING_SAMPLE, np.random.default_rng(0))
-        self._training_roc = self._curve(prepared, index)
+        self._training_roc = self._curve(prepared, *subsample(source, weights, TRAINING_SAMPLE, np.random.default_rng(0)))
         self.threshold_ = youden_threshold(self._training_roc if held_out is None else self.validation_roc_)
 
     def _search(
@@ -364,9 +364,10 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         params = self._boosting_params(represented, held_out.seen, None, groups, held_out.known)
         prepared = params.pair_map.extend(represented, training=True)
         grown: list[BoostedTree] = []
-        chosen = held_out.sample(np.random.default_rng(np.random.SeedSequence([*self._entropy, 1])), self.same_weighting)
+        rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 1]))
+        chosen, weights = held_out.sample(rng, self.same_weighting)
         units = held_out.units[chosen.first], held_out.units[chosen.second]
-        curve = ValidationCurve(self.n_iter_no_change, chosen.same, units)
+        curve = ValidationCurve(self.n_iter_no_change, chosen.same, units, weights)
         with Booster(params, prepared, held_out.seen, self._entropy, weights=held_out.weights, n_jobs=self.n_jobs) as booster:
             validation = booster.encode(chosen)
             for number, tree in enumerate(booster.rounds(self.n_estimators), start=1):
