@@ -20,6 +20,7 @@ from simtree import (
     ForestPosterior,
     GaussianSimilarity,
     PosteriorSimilarity,
+    SimilarityBoosting,
     SimilarityForest,
     SimilarityTree,
     StackedSimilarity,
@@ -474,3 +475,14 @@ def test_a_stack_is_saved_and_explained(round_people, monkeypatch, tmp_path):
 def test_bad_parameters(round_people, parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         AutoSimilarity(**parameters).fit(*round_people)
+
+
+@pytest.mark.parametrize(("n_identities", "n_each", "open_set"), [(4, 2, True), (2, 3, False)])
+def test_few_samples_suffice(rng, monkeypatch, n_identities, n_each, open_set):
+    """Boosting finds no split in so few pairs, and is then a candidate whose scores are all equal."""
+    boosting = SimilarityBoosting(n_estimators=5, random_state=0)
+    monkeypatch.setattr(presets, "CANDIDATES", {"gaussian": FEW["gaussian"], "boosting": candidate(boosting)})
+    y = np.repeat(np.arange(n_identities), n_each)
+    X = rng.normal(size=(len(y), 4))
+    model = AutoSimilarity(open_set=open_set, random_state=0).fit(X, y)
+    assert np.isfinite(model.pairwise_score(X)).all()

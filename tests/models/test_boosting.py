@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_checks import EXPECTED_FAILURES, AgainstOrigin
@@ -99,6 +100,57 @@ def test_weight_two_is_a_pair_twice(given_pairs):
     a = model.fit(pairs, same, sample_weight=np.where(np.arange(len(same)) < 100, 2.0, 1.0)).pair_score(pairs)
     b = model.fit(np.concatenate([pairs, pairs[:100]]), np.concatenate([same, same[:100]])).pair_score(pairs)
     np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("as_rows", [True, False])
+def test_weight_zero_is_a_pair_left_out(people, rng, as_rows):
+    """Pairs of weight 0 with false labels must not be held out, counted in leaves, or decide about the threshold."""
+    X, y = people
+    drawn = PairSampler(y).sample(2000, np.random.default_rng(1))
+    rows, kept = np.column_stack([drawn.first, drawn.second]), np.arange(2000) % 2 == 0
+    same = np.where(kept, drawn.same, rng.random(2000) < 0.5)
+    data = [(X, {"pairs": chosen}) if as_rows else (X[chosen], {}) for chosen in (rows, rows[kept])]
+    weighted = small().fit(data[0][0], same, sample_weight=kept.astype(float), **data[0][1])
+    left_out = small().fit(data[1][0], same[kept], **data[1][1])
+    assert weighted.best_iteration_ == left_out.best_iteration_
+    assert weighted.validation_roc_ == left_out.validation_roc_
+    assert weighted.threshold_ == left_out.threshold_
+    assert weighted.roc_ == left_out.roc_
+    np.testing.assert_array_equal(weighted.pairwise_score(X), left_out.pairwise_score(X))
+
+
+def test_weights_hold_in_validation_as_pairs_that_are_repeated(rng):
+    same = rng.random(400) < 0.4
+    scores, times = rng.normal(size=400) + same, rng.integers(1, 4, 400)
+    rows, units = np.repeat(np.arange(400), times), np.arange(400)
+    weighted = ValidationCurve(10, same, (units, units), times.astype(float))
+    repeated = ValidationCurve(10, same[rows], (rows, rows))
+    weighted.add(5, scores)
+    repeated.add(5, scores[rows])
+    assert weighted.best.roc.auc() == pytest.approx(repeated.best.roc.auc())
+    assert weighted.results[0][3] == pytest.approx(repeated.results[0][3])
+    found = [curve.best.roc.at([0.02, 0.1, 0.5]) for curve in (weighted, repeated)]
+    np.testing.assert_allclose(*found)
+    rates = np.array([0.1, 0.3])
+    errors = tpr_errors(weighted.best.roc, rates, scores, same, weighted.units, weighted.weights)
+    np.testing.assert_allclose(
+        errors, tpr_errors(repeated.best.roc, rates, scores[rows], same[rows], repeated.units), rtol=0.05
+    )
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_weights_hold_in_curves_and_thresholds(given_pairs, rng, stops):
+    """Half of the pairs have random labels and hardly any weight; without weights, the AUC would be about 0.75."""
+    pairs, labels = given_pairs
+    trusted = np.arange(len(labels)) % 2 == 0
+    same = np.where(trusted, labels, rng.random(len(labels)) < 0.5)
+    model = small(early_stopping=stops).fit(pairs, same, sample_weight=np.where(trusted, 1.0, 1e-6))
+    expected = roc_curve(model.pair_score(pairs[trusted]), same[trusted])
+    assert model.auc_ == pytest.approx(expected.auc(), abs=1e-4)
+    if stops:
+        assert model.validation_roc_.auc() > 0.9
+    else:
+        assert model.threshold_ == youden_threshold(model.roc_)
 
 
 def test_trees_are_the_same_for_any_number_of_jobs(blobs, monkeypatch):
@@ -493,6 +545,28 @@ def test_file_keeps_the_validation(people, tmp_path):
         np.testing.assert_array_equal(loaded.validation_curve_[name], column)
 
 
+# Trees without splits
+
+
+@pytest.mark.parametrize("case", ["few samples", "constant features", "large leaves", "missing values"])
+def test_trees_without_splits_are_a_constant_model(rng, tmp_path, case):
+    y = np.repeat(np.arange(4), 2 if case == "few samples" else 10)
+    X = np.ones((len(y), 3)) if case == "constant features" else rng.normal(size=(len(y), 3))
+    if case == "missing values":
+        X[::3, 0] = np.nan
+    model = SimilarityBoosting(
+        n_estimators=5, min_samples_leaf=20 if case in ("few samples", "constant features") else 10**6, random_state=0
+    ).fit(X, y)
+    scores = model.pairwise_score(X)
+    assert np.ptp(scores) == 0.0
+    assert model.auc_ == 0.5
+    assert model.explain_pair(X[0], X[-1]).score == scores[0, 0]
+    np.testing.assert_array_equal(model.top_k(X[:2], X, k=3)[0], scores[:2, :3])
+    assert not model.feature_importances_.any()
+    model.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(load(tmp_path / "m.simtree").pairwise_score(X), scores)
+
+
 # Warm start
 
 
@@ -503,6 +577,41 @@ def test_trees_can_be_added(blobs):
     model.set_params(n_estimators=11).fit(X, y)
     assert model.trees_[0] is first
     np.testing.assert_array_equal(model.pairwise_score(X), fixed(n_estimators=11).fit(X, y).pairwise_score(X))
+
+
+@pytest.mark.parametrize(
+    ("columns", "change", "message"),
+    [
+        (3, {}, "X has 3 features, but the existing trees were grown on 4; give the same"),
+        (5, {}, "X has 5 features, but the existing trees were grown on 4; give the same"),
+        (
+            4,
+            {"coordinates": ["sum", "abs_diff"]},
+            r"coordinates=\['sum', 'abs_diff'\] differ .* set coordinates=\['abs_diff', ",
+        ),
+        (4, {"coordinates": ["sum", "oblique"]}, r"coordinates=\['sum', 'oblique'\] differ"),
+    ],
+)
+def test_trees_of_other_coordinates_cannot_be_added(blobs, columns, change, message):
+    """All trees are walked on the coordinates of the first."""
+    X, y = blobs
+    model = small(n_estimators=5, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(n_estimators=8, **change).fit(np.hstack([X, X])[:, :columns], y)
+    assert len(model.trees_) == 5
+    assert len(model.set_params(coordinates=["abs_diff", "sum"]).fit(X, y).trees_) == 8
+
+
+def test_trees_of_other_categories_cannot_be_added(blobs, tmp_path):
+    X, y = blobs
+    table = pd.DataFrame({"size": X[:, 0], "colour": np.array(["red", "blue", "grey"])[y % 3]})  # each of two identities
+    small(n_estimators=5, warm_start=True).fit(table, y).save(tmp_path / "m.simtree")
+    model = load(tmp_path / "m.simtree").set_params(n_estimators=8)
+    renamed = table.assign(colour=table["colour"].replace("grey", "greyish"))
+    for other, labels in ((renamed, y), (table.assign(colour=np.where(y % 2, "red", "blue")), y), (table[::2], y[::2])):
+        with pytest.raises(ValueError, match=r"X has categories of which other values .*, or set warm_start=False"):
+            model.fit(other, labels)
+    assert len(model.fit(table, y).trees_) == 8
 
 
 # Bad input
@@ -543,12 +652,21 @@ def test_bad_parameters_are_named(blobs, parameters, error, message):
         (lambda same: -np.ones(len(same)), "negative"),
         (lambda same: np.full(len(same), np.nan), "non-finite"),
         (lambda same: np.where(same, 1.0, 0.0), "all different pairs"),
+        (lambda same: ["a"] * len(same), "is not a list of numbers; give one for each of the 600 pairs"),
+        (lambda same: [[1.0], [1.0, 2.0]], "is not a list of numbers"),
+        (lambda same: [None, {}], "is not a list of numbers"),
+        (lambda same: np.ma.masked_equal(np.arange(len(same)), 3), "mask"),
     ],
 )
 def test_bad_weights_are_named(given_pairs, weights, message):
     pairs, same = given_pairs
     with pytest.raises(ValueError, match=f"sample_weight.*{message}"):
         small().fit(pairs, same, sample_weight=weights(same))
+
+
+def test_hard_pairs_are_drawn_of_labelled_samples_only(given_pairs):
+    with pytest.raises(ValueError, match=r"focus_fpr=0\.1 draws new pairs, but pairs are given; set focus_fpr=None"):
+        small(focus_fpr=0.1).fit(*given_pairs)
 
 
 def test_weights_are_for_given_pairs(blobs):

@@ -162,6 +162,15 @@ def test_warm_start_on_other_data_or_bags_is_refused(blobs, change):
     assert grown.trees_ is before
 
 
+@pytest.mark.parametrize("kinds", [["sum", "abs_diff"], ["abs_diff", "cosine"], ["oblique"]])
+def test_warm_start_with_other_coordinates_is_refused(blobs, kinds):
+    """A file has the coordinates of the first tree only."""
+    grown = small(n_estimators=2, coordinates=["abs_diff", "sum"], warm_start=True).fit(*blobs)
+    with pytest.raises(ValueError, match=r"coordinates=.* differ from those .* set coordinates=\['abs_diff', 'sum'\]"):
+        grown.set_params(n_estimators=4, coordinates=kinds).fit(*blobs)
+    assert len(grown.trees_) == 2
+
+
 def test_warm_start_on_other_pairs_is_refused(blobs):
     X, y = blobs
     drawn = PairSampler(y).sample(500, np.random.default_rng(0))

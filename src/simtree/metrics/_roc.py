@@ -221,6 +221,23 @@ def roc_curve(scores: ArrayLike, same: ArrayLike) -> Roc:
     return Roc(fpr, tpr, np.append(np.inf, values[::-1]))
 
 
+def weighted_roc_curve(scores: FloatArray, same: NDArray[np.bool_], weights: FloatArray | None) -> Roc:
+    """Return the ROC curve of pairs with positive weights; None if all weigh the same.
+
+    Examples
+    --------
+    >>> roc = weighted_roc_curve(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), np.array([3.0, 1.0, 1.0]))
+    >>> roc.tpr.tolist()
+    [0.0, 0.75, 0.75, 1.0]
+    """
+    if weights is None:
+        return roc_curve(scores, same)
+    values, place = np.unique(scores, return_inverse=True)
+    sums = [np.bincount(place[kind], weights=weights[kind], minlength=len(values))[::-1].cumsum() for kind in (~same, same)]
+    fpr, tpr = (np.append(0.0, own / own[-1]) for own in sums)
+    return Roc(fpr, tpr, np.append(np.inf, values[::-1]))
+
+
 def grouped(score: FloatArray, is_same: NDArray[np.bool_]) -> tuple[FloatArray, Counts, Counts]:
     """Return the distinct scores in increasing order, and the numbers of same and of different pairs at each."""
     order = np.argsort(score)

@@ -23,7 +23,8 @@ from simtree._utils.matrices import check_all_unmasked
 from simtree._utils.progress import pairs_watcher
 from simtree._utils.threads import in_threads
 from simtree._utils.validation import check_integer, check_real, refuse_pipeline
-from simtree.metrics import Roc, roc_curve
+from simtree.metrics import Roc
+from simtree.metrics._roc import weighted_roc_curve
 from simtree.models._decisions import MAX_SCORE_PAIRS, DecisionMixin
 from simtree.models._persistence import PersistenceMixin
 from simtree.models._search import TopK, plan_search
@@ -297,11 +298,11 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """Return the ROC curve on pairs of prepared samples."""
         return self._curve(prepared, source.sample(MAX_SCORE_PAIRS, np.random.default_rng(0), shuffle=False))
 
-    def _curve(self, prepared: NDArray[Any], index: IndexPairs) -> Roc:
+    def _curve(self, prepared: NDArray[Any], index: IndexPairs, weights: NDArray[np.float64] | None = None) -> Roc:
         """Return the ROC curve of these pairs of prepared samples; that of chance if nothing but scores is asked for."""
         if self._only_scores:
             return Roc(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([np.inf, 0.0]))
-        return roc_curve(self._scorer(prepared)(index.first, index.second), index.same)
+        return weighted_roc_curve(self._scorer(prepared)(index.first, index.second), index.same, weights)
 
     def _scorer(self, prepared: NDArray[Any]) -> Callable[[Any, Any], NDArray[np.float64]]:
         """Return a function that scores pairs given as row indices of prepared samples, an array or a store."""

@@ -17,6 +17,7 @@ from simtree.growing._boosting import BoostedTree, Booster, BoostingParams
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, youden_threshold
+from simtree.models import _warm_start as warm_start
 from simtree.models._base import LeafValues
 from simtree.models._early_stopping import (
     CURVE,
@@ -26,6 +27,7 @@ from simtree.models._early_stopping import (
     ValidationCurve,
     curve_from_state,
     hold_out,
+    subsample,
 )
 from simtree.models._forest import MAX_SEEDS, TRAINING_SAMPLE
 from simtree.models._open_set import is_open_set
@@ -36,7 +38,7 @@ from simtree.pairs._directions import RANDOM
 from simtree.pairs._inputs import check_training, check_weights
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
-from simtree.pairs._table import FROM_DTYPE
+from simtree.pairs._table import FROM_DTYPE, TableColumns
 from simtree.trees import _export as rules
 from simtree.trees._code_walk import CodedTrees, can_code
 from simtree.trees._rank_tree import MAX_DEPTH, MAX_TREES, RankTree
@@ -87,6 +89,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     focus_fpr : float or None, default=None
         If given, half of the different pairs are drawn among those whose scores by the trees so far are the highest of this
         share, and pairs are weighted such that the loss is still that of all pairs. Requires labelled samples and ``refresh``.
+        It has no effect where all pairs are used, because there are no more than ``n_pairs``: no new ones can be drawn.
     early_stopping : bool or "auto", default="auto"
         Whether part of the data is held out to find the number of rounds: by the TPR averaged over false positive rates around
         0.001, such that it does not fall at the lowest of them, and among near equals also by the AUC. ``"auto"`` does so
@@ -113,7 +116,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     random_state : int, RandomState or None, default=None
         Random seed for pairs, features and held-out data.
     warm_start : bool, default=False
-        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``.
+        Whether to keep the existing trees in the next call to `fit` and add trees up to ``n_estimators``. Features and
+        ``coordinates`` must be the same, and if there are categories, samples and labels too.
     verbose : int, default=0
         Set to 1 to show progress.
 
@@ -266,7 +270,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
         sample_weight : array-like of shape (n_pairs,), optional
-            Weight of each given pair.
+            Weight of each given pair, in the loss, in early stopping, and in the ROC curves that thresholds are chosen on.
+            Pairs of weight 0 are left out, as if they were not given.
 
         Returns
         -------
@@ -275,15 +280,18 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         """
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
+            columns_before = getattr(self, "columns_", None)
             samples, source = check_training(self, X, y, pairs, never_pair)
-            weights = check_weights(sample_weight, source)
+            if self.focus_fpr is not None and source.labels is None:
+                raise ValueError(f"focus_fpr={self.focus_fpr!r} draws new pairs, but pairs are given; set focus_fpr=None.")
+            source, weights = check_weights(sample_weight, source)
             units = None if groups is None else encode_groups(groups, len(samples))
-            earlier = self._earlier()
+            earlier = self._earlier(samples.shape[1])
             self._closed_set = self._is_closed_set()
             if not earlier:
                 self._entropy = tuple(check_random_state(self.random_state).randint(2**31, size=4).tolist())
             held_out = self._hold_out(len(samples), source, units, weights)
-            rounds = self._rounds(samples, source, units, weights, held_out, earlier)
+            rounds = self._rounds(samples, source, units, weights, held_out, earlier, columns_before)
             n_steps = self.n_estimators * (2 if held_out is not None and self.refit else 1) - len(earlier)
             for _ in reported(rounds, self, n_steps=n_steps, what="boosting", verbose=self.verbose):
                 pass
@@ -319,6 +327,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         weights: NDArray[np.float64] | None,
         held_out: HeldOut | None,
         earlier: Sequence[tuple[RankTree, NDArray[np.float64]]],
+        columns_before: TableColumns | None,
     ) -> Iterator[None]:
         """Fit the model, yielding after each round."""
         self.validation_curve_ = None
@@ -327,11 +336,13 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if held_out is not None:
             grown, prepared = yield from self._search(samples, held_out, groups)
             n_rounds = self.best_iteration_
-            source = source if self.refit else held_out.seen
+            source, weights = (source, weights) if self.refit else (held_out.seen, held_out.weights)
         if held_out is None or self.refit:
             represented = self._fit_representation(samples, source)
             directions = earlier[0][0].pair_map.directions if earlier else None
             params = self._boosting_params(represented, source, directions, groups)
+            if earlier:
+                warm_start.check_categories(earlier[0][0].pair_map, params.pair_map, columns_before, self.columns_)
             prepared = params.pair_map.extend(represented, training=True)
             grown = []
             with Booster(params, prepared, source, self._entropy, weights=weights, n_jobs=self.n_jobs) as booster:
@@ -342,8 +353,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         self.values_ = [values for _, values in earlier] + [one.values for one in grown]
         self.best_iteration_ = len(self.trees_)
         self._code()
-        index = source.subsample(TRAINING_SAMPLE, np.random.default_rng(0))
-        self._training_roc = self._curve(prepared, index)
+        self._training_roc = self._curve(prepared, *subsample(source, weights, TRAINING_SAMPLE, np.random.default_rng(0)))
         self.threshold_ = youden_threshold(self._training_roc if held_out is None else self.validation_roc_)
 
     def _search(
@@ -354,9 +364,10 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         params = self._boosting_params(represented, held_out.seen, None, groups, held_out.known)
         prepared = params.pair_map.extend(represented, training=True)
         grown: list[BoostedTree] = []
-        chosen = held_out.sample(np.random.default_rng(np.random.SeedSequence([*self._entropy, 1])), self.same_weighting)
+        rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 1]))
+        chosen, weights = held_out.sample(rng, self.same_weighting)
         units = held_out.units[chosen.first], held_out.units[chosen.second]
-        curve = ValidationCurve(self.n_iter_no_change, chosen.same, units)
+        curve = ValidationCurve(self.n_iter_no_change, chosen.same, units, weights)
         with Booster(params, prepared, held_out.seen, self._entropy, weights=held_out.weights, n_jobs=self.n_jobs) as booster:
             validation = booster.encode(chosen)
             for number, tree in enumerate(booster.rounds(self.n_estimators), start=1):
@@ -421,8 +432,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     ) -> BoostingParams:
         """Return the checked parameters for represented samples; directions of oblique coordinates are found if not given."""
         rng = np.random.default_rng(np.random.SeedSequence([*self._entropy, 0]))
-        kinds = ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
-        pair_map = self._coordinate_set(samples, source, rng, kinds, directions, known=known, groups=groups)
+        pair_map = self._coordinate_set(samples, source, rng, self._coordinate_kinds(), directions, known=known, groups=groups)
         columns = self._columns_with_values(samples, pair_map)
         return BoostingParams(
             pair_map=pair_map,
@@ -465,26 +475,22 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             )
         return np.asarray(given, dtype=np.int64)
 
-    def _earlier(self) -> list[tuple[RankTree, NDArray[np.float64]]]:
+    def _earlier(self, n_features: int) -> list[tuple[RankTree, NDArray[np.float64]]]:
         """Return the existing trees and their values, to which trees are added."""
         if not self.warm_start or not hasattr(self, "trees_"):
             return []
-        n_trees = len(self.trees_)
-        if n_trees > self.n_estimators:
-            raise ValueError(
-                f"n_estimators={self.n_estimators!r} is less than the {n_trees} existing trees; "
-                "increase it, or set warm_start=False."
-            )
-        if self.representation is not None:
-            raise ValueError(
-                "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
-            )
+        warm_start.check_parameters(self, self.trees_, self._coordinate_kinds())
+        warm_start.check_features(self.trees_[0].pair_map, n_features)
         if self._n_codes() and self._is_closed_set() != self._closed_set:
             raise ValueError(
                 f"open_set={self.open_set!r} is not what the existing trees were grown with, which share what was learned of "
                 f"categories; set open_set={'False' if self._closed_set else 'True'}, or warm_start=False."
             )
         return list(zip(self.trees_, self.values_, strict=True))
+
+    def _coordinate_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of coordinates."""
+        return ("abs_diff", "sum") if self.coordinates is None else tuple(self.coordinates)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

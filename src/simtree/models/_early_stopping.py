@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import connected_components
 
 from simtree._utils.folds import assign_folds
 from simtree.io._fields import Fields
-from simtree.metrics import Roc, roc_curve
+from simtree.metrics import Roc
+from simtree.metrics._roc import weighted_roc_curve
 from simtree.models._open_set import is_open_set
 from simtree.pairs._cross_validation import assign_identities
 from simtree.pairs._labels import encode_labels
@@ -53,6 +54,8 @@ class HeldOut(NamedTuple):
         Samples that a representation may be fitted on.
     units : ndarray of shape (n_samples,)
         Number of the unit of each sample: what is held out as a whole.
+    left_out_weights : ndarray or None
+        Weights of given pairs that are held out.
     """
 
     seen: PairSource
@@ -60,14 +63,27 @@ class HeldOut(NamedTuple):
     weights: NDArray[np.float64] | None
     known: NDArray[np.bool_]
     units: NDArray[np.int64]
+    left_out_weights: NDArray[np.float64] | None = None
 
-    def sample(self, rng: np.random.Generator, same_weighting: str) -> IndexPairs:
-        """Return the held-out pairs, or some of them."""
+    def sample(self, rng: np.random.Generator, same_weighting: str) -> tuple[IndexPairs, NDArray[np.float64] | None]:
+        """Return the held-out pairs, or some of them, and their weights."""
         if self.left_out.labels is None:
-            return self.left_out.subsample(VALIDATION_PAIRS, rng)
-        return self.left_out.sample(
+            return subsample(self.left_out, self.left_out_weights, VALIDATION_PAIRS, rng)
+        drawn = self.left_out.sample(
             VALIDATION_PAIRS, rng, positive_fraction=VALIDATION_SAME, same_weighting=same_weighting, shuffle=False
         )
+        return drawn, None
+
+
+def subsample(
+    source: PairSource, weights: NDArray[np.float64] | None, n_pairs: int, rng: np.random.Generator
+) -> tuple[IndexPairs, NDArray[np.float64] | None]:
+    """Return at most ``n_pairs`` pairs, and their weights if they have any."""
+    given = source.given()
+    if weights is None or given is None or len(given) <= n_pairs:
+        return source.subsample(n_pairs, rng), weights
+    chosen = rng.choice(len(given), n_pairs, replace=False)
+    return given.take(chosen), weights[chosen]
 
 
 def hold_out(
@@ -136,7 +152,8 @@ def _hold_out_given(
                 known = np.zeros(n_samples, dtype=np.bool_)
                 known[seen.first] = known[seen.second] = True
                 own = np.arange(n_samples) if of_samples is None else of_samples
-                return HeldOut(seen, left_out, None if weights is None else weights[is_seen], known, own)
+                of_parts = (None, None) if weights is None else (weights[is_seen], weights[is_out])
+                return HeldOut(seen, left_out, of_parts[0], known, own, of_parts[1])
     return None
 
 
@@ -223,11 +240,14 @@ class ValidationCurve:
         Whether each held-out pair is a same pair.
     units : tuple of two ndarrays of shape (n_pairs,)
         The units of the two samples of each pair, identities or samples, as numbers from 0: pairs that share one err together.
+    weights : ndarray of shape (n_pairs,), optional
+        Positive weights of the pairs.
     """
 
     patience: int
     same: NDArray[np.bool_]
     units: Units
+    weights: NDArray[np.float64] | None = None
     results: list[tuple[float, ...]] = field(default_factory=list)
     stopped: bool = False
     _good: list[_Rounds] = field(default_factory=list)
@@ -242,15 +262,16 @@ class ValidationCurve:
         standard errors below that of earlier rounds: an average may rise while the top of the ranking breaks. While the average
         rises, rounds go on: what broke may be repaired.
         """
-        same = self.same
-        roc = roc_curve(scores, same)
-        rates = low_rates(int(np.count_nonzero(~same)))
+        same, weights = self.same, self.weights
+        roc = weighted_roc_curve(scores, same, weights)
+        rates = low_rates(int(np.count_nonzero(~same)) if weights is None else _effective_number(weights[~same]))
         tprs = roc.at(rates)
         tpr = float(tprs.mean())
         rounds = _Rounds(iteration, tpr, roc.auc(), roc)
-        self.results.append((iteration, tpr, rounds.auc, log_loss(scores, same)))
+        self.results.append((iteration, tpr, rounds.auc, log_loss(scores, same, weights)))
         watched = tprs[WATCHED]
-        self._floor = np.maximum(self._floor, watched - 2.0 * tpr_errors(roc, rates[WATCHED], scores, same, self.units))
+        errors = tpr_errors(roc, rates[WATCHED], scores, same, self.units, weights)
+        self._floor = np.maximum(self._floor, watched - 2.0 * errors)
         if tpr > self._highest:
             self._highest, self._highest_iteration = tpr, iteration
         if (watched >= self._floor).all():
@@ -281,15 +302,37 @@ def curve_from_state(fields: Fields, max_iterations: int) -> dict[str, NDArray[A
     }
 
 
-def low_rates(n_different: int) -> NDArray[np.float64]:
+def low_rates(n_different: float) -> NDArray[np.float64]:
     """Return the false positive rates at which the TPR is averaged; between knots it is interpolated, so ties do not decide."""
     low, high = FPR_RANGE
     factor = max(1.0, min(MIN_DIFFERENT / n_different, 0.5 * MAX_FPR) / low)
     return np.geomspace(factor * low, min(factor * high, MAX_FPR), N_FPRS)
 
 
+def _effective_number(weights: NDArray[np.float64]) -> float:
+    """Return the number of pairs of equal weight whose mean varies as much as that of pairs with these weights."""
+    shares = weights / weights.sum()
+    return float(1.0 / (shares @ shares))
+
+
+def _quantiles(
+    values: NDArray[np.float64], shares: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return quantiles of values, which may have weights."""
+    if weights is None:
+        return np.asarray(np.quantile(values, shares), dtype=np.float64)
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return np.asarray(values[order][np.minimum(np.searchsorted(below, shares * below[-1]), len(values) - 1)])
+
+
 def tpr_errors(
-    roc: Roc, fpr: NDArray[np.float64], scores: NDArray[np.float64], same: NDArray[np.bool_], units: Units
+    roc: Roc,
+    fpr: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    same: NDArray[np.bool_],
+    units: Units,
+    weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Return standard errors of the TPR at false positive rates: that of a share, and that of the threshold of the rate.
 
@@ -297,14 +340,18 @@ def tpr_errors(
     """
     above = np.minimum(2.0 * fpr, 1.0)
     slopes = (roc.at(above) - roc.at(0.5 * fpr)) / (above - 0.5 * fpr)
-    thresholds = np.quantile(scores[~same], 1.0 - fpr)
+    thresholds = _quantiles(scores[~same], 1.0 - fpr, None if weights is None else weights[~same])
     found = np.empty(len(fpr))
     for k, (threshold, slope) in enumerate(zip(thresholds, slopes, strict=True)):
         accepted = scores >= threshold
         influence = np.empty(len(scores))
         for kind, effect in ((same, 1.0), (~same, -slope)):
             shares = accepted[kind]
-            influence[kind] = effect * (shares - shares.mean()) / len(shares)
+            if weights is None:
+                influence[kind] = effect * (shares - shares.mean()) / len(shares)
+            else:
+                of_kind = weights[kind] / weights[kind].sum()
+                influence[kind] = effect * (shares - of_kind @ shares) * of_kind
         found[k] = error_of_sum(influence, units)
     return found
 
@@ -328,6 +375,8 @@ def error_of_sum(values: NDArray[np.float64], units: Units) -> float:
     return float(np.sqrt(max(float(sums @ sums) - float(values[apart] @ values[apart]), squares)))
 
 
-def log_loss(scores: NDArray[np.float64], same: NDArray[np.bool_]) -> float:
-    """Return the logistic loss of scores, where same and different pairs weigh equally."""
-    return float(0.5 * (np.logaddexp(0.0, -scores[same]).mean() + np.logaddexp(0.0, scores[~same]).mean()))
+def log_loss(scores: NDArray[np.float64], same: NDArray[np.bool_], weights: NDArray[np.float64] | None = None) -> float:
+    """Return the logistic loss of scores, where same and different pairs weigh equally; weights are relative to their kind."""
+    of_same, of_different = (None, None) if weights is None else (weights[same], weights[~same])
+    missed = np.average(np.logaddexp(0.0, -scores[same]), weights=of_same)
+    return float(0.5 * (missed + np.average(np.logaddexp(0.0, scores[~same]), weights=of_different)))

@@ -27,6 +27,7 @@ from simtree.growing._bagging import (
 from simtree.io._fields import Fields
 from simtree.io._registry import MODEL, register
 from simtree.metrics import Roc, partial_auc, roc_curve, youden_threshold
+from simtree.models import _warm_start as warm_start
 from simtree.models._base import LeafValues
 from simtree.models._held_out import HeldOutCheck, OutOfBagScores, bags_of_table, check_held_out, summarise_out_of_bag
 from simtree.models._tree import TreeLearner
@@ -260,19 +261,11 @@ class SimilarityForest(CallbackSupportMixin, TreeLearner):
             in_groups = None if groups is None else encode_groups(groups, len(samples))
             units, n_drawn = self._bags(samples, source, in_groups, pairs)
             trees = list(self.trees_) if self.warm_start and hasattr(self, "trees_") else []
-            if len(trees) > self.n_estimators:
-                raise ValueError(
-                    f"n_estimators={self.n_estimators!r} is less than the {len(trees)} existing trees; "
-                    "increase it, or set warm_start=False."
-                )
+            warm_start.check_parameters(self, trees, self._coordinate_kinds())
             if (trees and (self.refill or self.refilled_)) or (self.refill and source.labels is None):
                 raise ValueError(
                     "refill=True samples pairs of labelled samples that are hard for the first trees; "
                     "set refill=False for given pairs, or warm_start=False to refit a refilled forest."
-                )
-            if trees and self.representation is not None:
-                raise ValueError(
-                    "warm_start=True cannot be used with a representation, which would be refitted; set warm_start=False."
                 )
             seen = fingerprint(samples, source, units, n_drawn)
             if self._is_closed_set() and self._n_codes():  # other ratios of categories, of which all trees share one table

@@ -320,31 +320,38 @@ def look_up(
     return table, *check_index_pairs(rows.reshape(keys.shape), len(table))
 
 
-def check_weights(sample_weight: ArrayLike | None, source: PairSource) -> NDArray[np.float64] | None:
-    """Return the weights of given pairs, or None.
+def check_weights(sample_weight: ArrayLike | None, source: PairSource) -> tuple[PairSource, NDArray[np.float64] | None]:
+    """Return the pairs to learn from, and their weights.
 
     Parameters
     ----------
     sample_weight : array-like of shape (n_pairs,) or None
-        The weights.
+        Weights of given pairs.
     source : PairSource
         The pairs.
 
     Returns
     -------
-    ndarray of shape (n_pairs,) or None
-        Finite weights of at least 0, some of each kind of pair above it.
+    source : PairSource
+        The pairs, without those whose weight is 0: these would count in leaves, bins, held-out pairs and thresholds.
+    weights : ndarray of shape (n_pairs,) or None
+        Finite weights of the pairs that are left, above 0; both kinds of pair are among them.
     """
     if sample_weight is None:
-        return None
+        return source, None
     given = source.given()
     if given is None:
         raise ValueError("sample_weight is for given pairs; leave it out for labelled samples, whose pairs are drawn.")
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    check_unmasked("sample_weight", sample_weight)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight is not a list of numbers; give one for each of the {len(given)} pairs.") from error
     if weights.shape != (len(given),):
         raise ValueError(f"sample_weight has shape {weights.shape}; give one weight for each of the {len(given)} pairs.")
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise ValueError("sample_weight holds negative or non-finite numbers; give finite weights of at least 0.")
     if not all(weights[kind].any() for kind in (given.same, ~given.same)):
         raise ValueError("sample_weight is 0 for all same or for all different pairs; give both kinds a positive weight.")
-    return weights
+    weighs = weights > 0.0
+    return (source, weights) if weighs.all() else (given.take(weighs), weights[weighs])

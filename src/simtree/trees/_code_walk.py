@@ -144,8 +144,9 @@ class CodedTrees:
 
 
 def can_code(trees: Sequence[RankTree]) -> bool:
-    """Return whether no coordinate has more thresholds than a byte can tell apart."""
-    return len(trees[0].pair_map) <= kernels.MAX_COLUMNS and all(len(edges) <= MAX_EDGES for edges in _edges(trees)[1])
+    """Return whether any pair is tested, and no coordinate has more thresholds than a byte can tell apart."""
+    edges = _edges(trees)[1]
+    return len(edges) > 0 and len(trees[0].pair_map) <= kernels.MAX_COLUMNS and all(len(own) <= MAX_EDGES for own in edges)
 
 
 def _edges(trees: Sequence[RankTree]) -> tuple[NDArray[np.int32], list[NDArray[np.float64]], NDArray[np.int64]]:
