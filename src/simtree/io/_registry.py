@@ -32,7 +32,7 @@ PARAMETERS = (SPLITTER, REPRESENTATION)
 LEFT_OUT = ("preprocessor", "estimators", "estimator")
 # Parameters that models of this version of files did not have at first: written only if they have another value.
 ADDED = {"categorical_features": "from_dtype"}
-ADDED_TO = {"SimilarityForest": {"open_set": "auto"}}
+ADDED_TO: dict[str, dict[str, str | bool]] = {"SimilarityForest": {"open_set": "auto"}, "ForestPosterior": {"bootstrap": True}}
 # Parameters that are written with the fitted state, because files without them have another value than the default.
 OF_STATE = {"PosteriorSimilarity": ("same_weighting",)}
 # Larger numbers are treated as damage.
@@ -125,7 +125,7 @@ def parameters_state(estimator: Any) -> dict[str, Any]:
     left_out = _left_out(type(estimator))
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in left_out}
     for name, default in (ADDED | ADDED_TO.get(type(estimator).__name__, {})).items():
-        if isinstance(parameters.get(name), str) and parameters[name] == default:
+        if isinstance(parameters.get(name), type(default)) and parameters[name] == default:
             del parameters[name]
     external = _EXTERNAL.get(type(estimator).__name__)
     for name in () if external is None else external.defaults:
