@@ -25,7 +25,7 @@ from simtree.metrics import Roc
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._choice import Chooser, judge, mean_tpr
-from simtree.models._comparison import Comparison
+from simtree.models._comparison import CLASSES, GROUPS, LINKED_CLASSES, SAMPLES, Comparison
 from simtree.models._empty_columns import empty_columns
 from simtree.models._learning_curve import LearningCurve
 from simtree.models._open_set import is_open_set
@@ -341,6 +341,10 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             units = np.unique(units[rows], return_inverse=True)[1]
         settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
         settings["compute"] = getattr(data.samples, "compute", None)
+        if source.labels is None or not open_set:
+            settings["kept"] = SAMPLES if data.groups is None else GROUPS
+        else:
+            settings["kept"] = CLASSES if data.groups is None else LINKED_CLASSES
         return Comparison(samples, source, units, self._own_representation(), candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
