@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -404,6 +405,19 @@ def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_peop
     monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels})
     with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: .*requires labels"):
         AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
+
+
+def test_a_column_without_values_is_named_once(round_people, monkeypatch):
+    X, y = round_people
+    forest = candidate(SimilarityForest(n_estimators=2, n_pairs=300, random_state=0))
+    monkeypatch.setattr(presets, "CANDIDATES", {"euclidean": FEW["euclidean"], "forest": forest})
+    table = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])]).assign(empty=np.nan)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        AutoSimilarity(target_fpr=0.05, random_state=0).fit(table, y)
+    first, second = (str(warning.message) for warning in told)
+    assert first == "X has no value in column 'empty'; the model does not use it."
+    assert second.startswith("open_set='auto'")
 
 
 @pytest.mark.parametrize("open_set", [True, False])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
-from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts
+from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
 Floats = NDArray[np.float64]
@@ -141,6 +141,7 @@ class TableColumns:
         facts = joined_facts(own_names, mapped_parts(X, "look-at-columns", look))
         named = names is not None
         found = [_column(*of, j in chosen, named) for j, of in enumerate(zip(own_names, facts, strict=True))]
+        warn_of_empty([repr(column.name) for column in found if column.kind == LEFT_OUT and column.missing == 1.0])
         if all(column.kind == LEFT_OUT for column in found):
             raise ValueError("X has no column left; give one with values, and name those of text in categorical_features.")
         untold = [j for j, own in enumerate(facts) if own.values is None and found[j].kind == CATEGORY]
@@ -533,7 +534,6 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     missing = facts.n_missing / facts.n_rows if facts.n_rows else 0.0
     # Without names, a column of numbers keeps its place, for a representation finds it by its number.
     if missing == 1.0 and (named or chosen or facts.kind == CATEGORY):
-        warnings.warn(f"X has no value in column {name!r}; the model does not use it.", UserWarning, stacklevel=2)
         return Column(name, LEFT_OUT, missing)
     if chosen or facts.kind == CATEGORY:
         n_present, n_distinct = facts.n_present, facts.n_distinct
