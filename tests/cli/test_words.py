@@ -132,7 +132,37 @@ def test_columns_that_vanished_or_turned_to_words_get_one_sentence(folder):
     assert "less.csv has no column 'colour', which the model names" in done.stderr
     people().assign(height="tall").to_csv(folder / "words.csv", index=False)
     done = run("score", folder / "m.simtree", folder / "pairs.csv", folder / "words.csv", code=1)
-    assert "X has the column 'height' of text, such as 'tall', but the model was fitted on numbers there" in done.stderr
+    said = "words.csv has the column 'height' of text, such as 'tall', but the model was fitted on numbers there"
+    assert said in done.stderr
+    done = run("evaluate", folder / "m.simtree", folder / "words.csv", "--label", "person", code=1)
+    assert said in done.stderr
+    both = people().assign(height="tall").add_suffix("_1").join(people().add_suffix("_2"))
+    both.to_csv(folder / "words.csv", index=False)
+    done = run("score", folder / "m.simtree", folder / "words.csv", code=1)
+    assert said.replace("height", "height_1") in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["forest", "auto"])
+def test_a_column_without_any_value_is_named_once_and_not_needed_later(tmp_path, monkeypatch, kind):
+    few = ("euclidean", "boosting on f and pairwise coordinates")
+    monkeypatch.setattr(presets, "CANDIDATES", {name: presets.CANDIDATES[name]._replace(after=None) for name in few})
+    table = people().drop(columns="note").assign(height=np.linspace(0.0, 1.0, len(people())))
+    table.assign(empty=None).to_csv(tmp_path / "people.csv", index=False)
+    table.to_csv(tmp_path / "less.csv", index=False)
+    table.assign(empty=5.0).to_csv(tmp_path / "more.csv", index=False)
+    (tmp_path / "pairs.csv").write_text("a,b\n0,1\n0,9\n")
+    options = ["--trees", 3] if kind == "forest" else []
+    done = run(
+        *("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", "--model", kind, "--open-set"),
+        *("--n-jobs", 1, *options),
+    )
+    assert done.stderr.count("has no value in column") == 1
+    assert "Warning: X has no value in column 'empty'; the model does not use it." in done.stderr
+    scores = [
+        run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / name).stdout
+        for name in ("less.csv", "more.csv")
+    ]
+    assert scores[0] == scores[1]
 
 
 def test_one_wrong_cell_among_numbers_is_still_a_mistake(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
@@ -27,6 +28,9 @@ from simtree import (
     StackedSimilarity,
     VotingSimilarity,
 )
+from simtree.io._archive import write_document
+from simtree.io._fields import ModelFileError
+from simtree.representation import Imputer
 
 TREE = SimilarityTree(max_depth=4, n_pairs=600, random_state=0)
 BOOSTING = SimilarityBoosting(
@@ -264,6 +268,60 @@ def test_a_column_without_values_is_left_out_with_a_warning(holed, model):
     expected = fitted.pairwise_score(empty[:5])
     empty[:, 2] = 1.0
     np.testing.assert_array_equal(fitted.pairwise_score(empty[:5]), expected)
+
+
+WITHOUT_A_COLUMN = {
+    "tree-whole": clone(TREE).set_params(coordinates=["abs_diff", "dot", "euclidean", "manhattan", "cosine"]),
+    "forest-whole": SimilarityForest(
+        n_estimators=3, coordinates=["abs_diff", "euclidean", "cosine"], n_pairs=300, random_state=0
+    ),
+    "boosting-whole": clone(BOOSTING).set_params(coordinates=["abs_diff", "euclidean"]),
+    "tree-imputed": clone(TREE).set_params(representation=Imputer(indicator=True)),
+    "distance": simtree.DistanceSimilarity(metric="euclidean", representation=Imputer()),
+    "gaussian": simtree.GaussianSimilarity(representation=make_pipeline(Imputer(), StandardScaler())),
+    "voting": VotingSimilarity([("tree", TREE), ("distance", simtree.DistanceSimilarity(representation=Imputer()))]),
+    "cohort": CohortNormalization(
+        simtree.DistanceSimilarity(representation=Imputer()), n_cohort=20, n_nearest=5, random_state=0
+    ),
+    "auto": AutoSimilarity(time_budget=0.0, target_fpr=0.2, open_set=False, representation=Imputer(), random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X has no value")
+@pytest.mark.parametrize("name", sorted(WITHOUT_A_COLUMN))
+def test_what_a_column_without_values_holds_later_changes_no_score(holed, name, tmp_path):
+    X, y = holed
+    empty = X.copy()
+    empty[:, 2] = np.nan
+    fitted = clone(WITHOUT_A_COLUMN[name]).fit(empty, y)
+    later = X.copy()
+    later[:, 2] = np.linspace(-3.0, 50.0, len(X))
+    expected = fitted.pairwise_score(empty[:8])
+    fitted.save(tmp_path / "model.simtree")
+    for model in (fitted, pickle.loads(pickle.dumps(fitted)), simtree.load(tmp_path / "model.simtree")):
+        np.testing.assert_array_equal(model.pairwise_score(later[:8]), expected)
+        assert model.get_metric()(later[0], later[1]) == model.pair_distance([empty[:2]])[0]
+        np.testing.assert_array_equal(model.top_k(later[:3], later, 4)[1], model.top_k(empty[:3], empty, 4)[1])
+    gallery = simtree.Gallery.create(tmp_path / "people.gallery", fitted)
+    ids = [f"id {label}" for label in y[:8]]
+    gallery.enroll(ids, later[:8])
+    np.testing.assert_array_equal(gallery.verify(ids, later[8:16]).score, gallery.verify(ids, empty[8:16]).score)
+    assert "empty_columns" in str(fitted.to_dict())
+    assert "empty_columns" not in str(fitted.fit(later, y).to_dict())  # another fit forgets it
+
+
+@pytest.mark.parametrize("value", [[-1], [4], [1.5], ["a"], [True], [2, 2]])
+def test_a_file_with_wrong_columns_without_values_is_damaged(holed, value, tmp_path):
+    X, y = holed
+    empty = X.copy()
+    empty[:, 2] = np.nan
+    with pytest.warns(UserWarning, match="no value"):
+        state = clone(TREE).fit(empty, y)._get_state()
+    assert state["empty_columns"] == [2]
+    state["empty_columns"] = value
+    write_document(tmp_path / "model.simtree", state)
+    with pytest.raises(ModelFileError, match="empty_columns"):
+        simtree.load(tmp_path / "model.simtree")
 
 
 def test_auto_names_a_column_without_values_and_refuses_a_table_of_them(holed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -407,19 +408,57 @@ def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_peop
         AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
 
 
+def test_a_column_without_values_is_named_once(round_people, monkeypatch):
+    X, y = round_people
+    forest = candidate(SimilarityForest(n_estimators=2, n_pairs=300, random_state=0))
+    monkeypatch.setattr(presets, "CANDIDATES", {"euclidean": FEW["euclidean"], "forest": forest})
+    table = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])]).assign(empty=np.nan)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        AutoSimilarity(target_fpr=0.05, random_state=0).fit(table, y)
+    first, second = (str(warning.message) for warning in told)
+    assert first == "X has no value in column 'empty'; the model does not use it."
+    assert second.startswith("open_set='auto'")
+
+
 @pytest.mark.parametrize("open_set", [True, False])
 def test_sixteen_rows_of_two_identities(open_set):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(16, 3)) + 2.0 * (np.arange(16) % 2)[:, None], np.arange(16) % 2
     if open_set:
-        with pytest.raises(
-            ValueError, match=r"entire classes or groups are left out of folds, but the 2 of these data cannot be"
-        ):
+        with pytest.raises(ValueError, match=r"^entire classes are left out of folds, but the 2 of .*set open_set=False\.$"):
             AutoSimilarity(open_set=True, random_state=0).fit(X, y)
         return
     chosen = AutoSimilarity(open_set=False, random_state=0).fit(X, y)
     assert chosen.score(X, y) > 0.5
     assert chosen.fpr_ == pytest.approx(selection.MAX_TARGET)
+
+
+@pytest.mark.parametrize(
+    ("given", "n_groups", "sentence"),
+    [
+        ("open", 1, "groups link the 4 of these data to 1 unit that cannot .* share fewer classes, or leave groups out"),
+        (
+            "closed",
+            1,
+            "entire groups are left out of folds, but the 1 group of these data .*give more groups, or leave them out",
+        ),
+        (
+            "pairs",
+            1,
+            "entire groups are left out of folds, but the 1 group of these data .*give more groups, or leave them out",
+        ),
+        ("pairs", 0, "the data cannot be divided into folds .*give more pairs, or fit a single model"),
+    ],
+)
+def test_the_remedy_for_data_that_cannot_be_divided_is_true(given, n_groups, sentence):
+    X, y = np.random.default_rng(0).normal(size=(16, 3)), np.arange(16) % 4
+    options = {"groups": np.zeros(16)} if n_groups else {}
+    if given == "pairs":
+        options["pairs"], y = [[0, 4], [4, 8], [0, 1]], [1, 1, 0]
+    with pytest.raises(ValueError, match=f"{sentence}") as raised:
+        AutoSimilarity(open_set=given == "open", random_state=0).fit(X, y, **options)
+    assert "open_set" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("n", "kind"), [(8, "a closed"), (12, "an open")])

@@ -51,6 +51,17 @@ def test_scores_do_not_depend_on_the_unit_of_the_estimator(blobs):
     np.testing.assert_allclose(other.pairwise_score(1024.0 * X[:9]), one.pairwise_score(X[:9]), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("n_identities", "averaged"), [(2, "12 means of 5 samples each"), (6, "12 means of samples of 5 identities each")]
+)
+def test_it_says_what_is_averaged(n_identities, averaged, tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % n_identities
+    model = normalised(DistanceSimilarity()).fit(X, y)
+    model.save(tmp_path / "model.simtree")
+    for own in (model, simtree.load(tmp_path / "model.simtree")):
+        assert own.to_dict()["cohort"] == f"{averaged}; no training sample"
+
+
 def test_means_are_of_five_identities_that_are_near():
     rng = np.random.default_rng(0)
     centres = np.repeat([[0.0, 0.0], [100.0, 0.0]], 6, axis=0)

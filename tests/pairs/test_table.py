@@ -88,6 +88,16 @@ def test_a_category_without_any_value_is_left_out_with_a_warning(chosen):
     assert (columns.columns[-1].kind, columns.columns[-1].missing) == ("left out", 1.0)
 
 
+@pytest.mark.parametrize("empty", [np.nan, pd.NaT])
+def test_a_column_of_numbers_or_dates_without_any_value_is_left_out(empty):
+    table, y = pandas_frame(), [0, 0, 1, 1, 2, 2]
+    with pytest.warns(UserWarning, match="^X has no value in column 'empty'; the model does not use it[.]$") as told:
+        tree = SimilarityTree(max_depth=2, random_state=0).fit(table.assign(empty=pd.Series([empty] * 6)), y)
+    assert len(told) == 1
+    assert tree.columns_.columns[-1].kind == "left out"
+    np.testing.assert_array_equal(tree.pairwise_score(table), tree.pairwise_score(table.assign(empty=range(6))))
+
+
 @pytest.mark.parametrize("name", frames())
 def test_a_model_is_fitted_on_every_data_frame(name):
     table = frames()[name]

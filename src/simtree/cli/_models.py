@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,12 @@ def table_features(table: TableColumns, found: Table, suffix: str = "") -> pd.Da
     for column in used:
         if column.kind == CATEGORY:
             read[places[column.name]] = as_fitted(read[places[column.name]], column.values)
+    others = tuple(replace(column, name=places[column.name]) for column in used if column.kind != CATEGORY)
+    if others:  # the model would refuse another kind, too, but cannot name the file
+        try:
+            TableColumns(others, named=True).read(read)
+        except ValueError as error:
+            raise ValueError(str(error).replace("X has", f"{found.name} has", 1)) from None
     return read
 
 

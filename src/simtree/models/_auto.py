@@ -25,8 +25,8 @@ from simtree.metrics import Roc
 from simtree.models import _presets as presets
 from simtree.models._base import LeafValues, Similarity
 from simtree.models._choice import Chooser, judge, mean_tpr
-from simtree.models._comparison import Comparison
-from simtree.models._empty_columns import empty_columns
+from simtree.models._comparison import CLASSES, GROUPS, LINKED_CLASSES, SAMPLES, Comparison
+from simtree.models._empty_columns import empty_columns, named_already
 from simtree.models._learning_curve import LearningCurve
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
@@ -218,7 +218,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                 tell(f"Columns: {self.columns_}.", verbose=self.verbose)
             data = _Data(given_samples, source, codes, check_random_state(self.random_state).randint(2**31, size=4))
             self.open_set_ = self._is_open(source)
-            with one_blas_thread():  # candidates are small, and compared at the same time
+            with one_blas_thread(), named_already():  # candidates are small, and compared at the same time
                 comparison = self._compare(data, budget)
                 chooser = comparison.chooser()
                 members = self._affordable(chooser.members(chooser.all_folds), chooser, comparison)
@@ -227,7 +227,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             given: dict[str, Any] = {"X": represented, **fit_arguments(source)}
             if self.representation is None and self.columns_ is None:  # the original X, to keep the feature names
                 given = {"X": X, "y": y, "pairs": pairs, "never_pair": never_pair}
-            self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
+            with named_already():
+                self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
             self.threshold_ = self.best_estimator_.threshold_
             for sentence in what_was_done(self):
                 tell(f"Done: {sentence}.", verbose=self.verbose)
@@ -341,6 +342,10 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             units = np.unique(units[rows], return_inverse=True)[1]
         settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
         settings["compute"] = getattr(data.samples, "compute", None)
+        if source.labels is None or not open_set:
+            settings["kept"] = SAMPLES if data.groups is None else GROUPS
+        else:
+            settings["kept"] = CLASSES if data.groups is None else LINKED_CLASSES
         return Comparison(samples, source, units, self._own_representation(), candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
@@ -445,7 +450,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         main = members[int(np.argmax(shares))]
         other = self._comparison(data, {main: comparison.candidates[main]}, comparison.budget, not self.open_set_, self.fpr_)
         try:
-            of_other, fpr = other.value_on_one_fold(main, np.random.default_rng(data.entropy))
+            with named_already():
+                of_other, fpr = other.value_on_one_fold(main, np.random.default_rng(data.entropy))
         except ValueError:  # the set cannot be divided in this way
             return ""
         figures = float(np.mean([criterion(roc, fpr) for roc in chooser.rocs[main]])), of_other

@@ -76,8 +76,8 @@ class CohortNormalization(Similarity):
     estimator : similarity
         The similarity; a clone of it is fitted.
     cohort : {"averaged", "synthetic", "samples"}, default="averaged"
-        What the cohort consists of. ``"averaged"`` are means of samples of five identities that are similar to one another,
-        moved away from their centre so that they vary as samples do.
+        What the cohort consists of. ``"averaged"`` are means of samples of five identities that are similar to one another
+        (of five samples if there are fewer identities), moved away from their centre so that they vary as samples do.
         ``"synthetic"`` are draws from a Gaussian distribution with the mean and covariance of the training samples.
         ``"samples"`` are training samples as they are: model files then hold samples of people.
     n_cohort : int, default=600
@@ -128,6 +128,9 @@ class CohortNormalization(Similarity):
     cohort_: Floats
     spread_: float
     _prepared_cohort: NDArray[Any]
+
+    #: Whether each mean of an averaged cohort is one of so many identities; of so many samples if there are fewer.
+    _of_identities = True
 
     def __init__(
         self,
@@ -202,6 +205,7 @@ class CohortNormalization(Similarity):
     def _make_cohort(self, rows: Floats, identities: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """Return the cohort, made of distinct samples; as many as possible of the first ones are of different identities."""
         n, n_codes = min(int(self.n_cohort), len(rows)), 0 if self.columns_ is None else len(self.columns_.categories)
+        self._of_identities = self.cohort != "averaged" or _has_enough(identities)
         if self.cohort == "samples":
             return _without_private(rows[:n].copy(), n_codes)
         if len(rows) < N_AVERAGED:
@@ -236,7 +240,8 @@ class CohortNormalization(Similarity):
         check_n_jobs(self.n_jobs)
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        return {"estimator": self.estimator_._get_state(), "cohort": moderate(self.cohort_), "spread": self.spread_}
+        state = {"estimator": self.estimator_._get_state(), "cohort": moderate(self.cohort_), "spread": self.spread_}
+        return state if self._of_identities else {**state, "of_identities": False}  # as files of before have no such entry
 
     @classmethod
     def _given_parameters(cls, fields: Fields) -> dict[str, Any]:
@@ -255,14 +260,16 @@ class CohortNormalization(Similarity):
         except ValueError as error:
             raise fields.fail("cohort", f"does not suit the estimator: {error}") from None
         self.spread_ = fields.number("spread", TINY, MAX_FLOAT)
+        self._of_identities = fields.flag("of_identities") if fields.has("of_identities") else True
 
     def _summary(self) -> dict[str, Any]:
         return {"cohort": self._cohort_sentence(), "n_cohort": len(self.cohort_), "estimator": self.estimator_.to_dict()}
 
     def _cohort_sentence(self) -> str:
         """Return what the cohort consists of, and whether a file of the model holds samples."""
+        averaged = f"samples of {N_AVERAGED} identities each" if self._of_identities else f"{N_AVERAGED} samples each"
         return {
-            "averaged": f"{count(len(self.cohort_), 'mean')} of samples of {N_AVERAGED} identities each; no training sample",
+            "averaged": f"{count(len(self.cohort_), 'mean')} of {averaged}; no training sample",
             "synthetic": f"{count(len(self.cohort_), 'draw')} from a Gaussian distribution; no training sample",
             "samples": f"{count(len(self.cohort_), 'training sample')} as given: this model holds samples",
         }[self.cohort]
@@ -344,7 +351,7 @@ def neighbour_means(rows: Floats, identities: NDArray[np.int64], scores: Floats,
     Samples of `N_AVERAGED` identities are averaged, one of each; of so many samples if there are fewer identities. Of the last
     columns, codes of categories, the most frequent one is taken.
     """
-    if identities.max() + 1 < N_AVERAGED:
+    if not _has_enough(identities):
         identities = np.arange(len(rows))
     means = np.empty((len(scores), rows.shape[1]))
     for number, of_one in enumerate(scores):
@@ -357,6 +364,11 @@ def neighbour_means(rows: Floats, identities: NDArray[np.int64], scores: Floats,
             codes, counts = np.unique(averaged[:, column], return_counts=True)
             means[number, column] = codes[counts.argmax()]
     return means
+
+
+def _has_enough(identities: NDArray[np.int64]) -> bool:
+    """Return whether there are as many identities as are averaged."""
+    return bool(identities.max() + 1 >= N_AVERAGED)
 
 
 def spread_like(means: Floats, rows: Floats) -> Floats:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from simtree._utils.threads import submitted
+from simtree._utils.validation import count
 from simtree.metrics import FloatArray, Roc, roc_curve
 from simtree.models import _presets as presets
 from simtree.models._choice import Chooser, HeldOutScores
@@ -30,6 +31,8 @@ MAX_REPEATS = 2
 # first partition usually takes, if candidates are given up after its first fold, and that each later partition takes.
 USUAL_MEMBERS, USUAL_SHARE, USUAL_CONTENDERS = 3, 0.6, 0.2
 NO_TIME = "no time is left"
+# What folds never split: groups link the classes of an open set that occur in the same one.
+SAMPLES, CLASSES, LINKED_CLASSES, GROUPS = "samples", "classes", "linked classes", "groups"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
 # fold with fewer same pairs says too little.
 FAR_BEHIND, MIN_SAME = 3.0, 300
@@ -92,6 +95,8 @@ class Comparison:
     compute : callable, optional
         Runs calls elsewhere, see `SampleStore.compute`: candidates are then compared at the same time, unless seconds are
         counted.
+    kept : str, default=SAMPLES
+        What the units are, for a sentence: `SAMPLES`, `CLASSES`, `LINKED_CLASSES` or `GROUPS`.
     """
 
     def __init__(
@@ -107,7 +112,9 @@ class Comparison:
         seed: int,
         n_jobs: int | None,
         compute: Callable[[str, Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None,
+        kept: str = SAMPLES,
     ) -> None:
+        self.kept = kept
         self.samples, self.source, self.units = samples, source, units
         self.representation = representation
         self.candidates, self.target = candidates, target
@@ -277,14 +284,28 @@ class Comparison:
 
     def _no_folds(self) -> str:
         """Return the sentence that there are too few data for folds."""
-        if self.source.labels is not None and len(np.unique(self.units)) < len(self.units):
+        n_units, parts = int(self.units.max()) + 1, "so that both parts have same and different pairs"
+        if self.kept == CLASSES:
             return (
-                f"entire classes or groups are left out of folds, but the {int(self.units.max()) + 1} of these data cannot be "
-                "divided so that both parts have same and different pairs; give more of them, or set open_set=False."
+                f"entire classes are left out of folds, but the {n_units} of these data cannot be divided {parts}; give more "
+                "of them, or set open_set=False."
             )
+        if self.kept == LINKED_CLASSES:
+            assert self.source.labels is not None
+            return (
+                f"entire classes are left out of folds, but groups link the {len(np.unique(self.source.labels))} of these data "
+                f"to {count(n_units, 'unit')} that cannot be divided {parts}; give groups that share fewer classes, or leave "
+                "groups out."
+            )
+        if self.kept == GROUPS:
+            return (
+                f"entire groups are left out of folds, but the {count(n_units, 'group')} of these data cannot be divided "
+                f"{parts}; give more groups, or leave them out."
+            )
+        more = "pairs" if self.source.labels is None else "samples per class"
         return (
-            "the data cannot be divided into folds so that both parts have same and different pairs; give more samples per "
-            "class (or more pairs), or fit a single model, such as GaussianSimilarity."
+            f"the data cannot be divided into folds {parts}; give more {more}, or fit a single model, such as "
+            "GaussianSimilarity."
         )
 
     def _add(self, name: str, held_out: list[HeldOut]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.matrices import extremes, has_missing
 from simtree._utils.validation import count
+from simtree.pairs._column_facts import warn_of_empty
 
 
 def empty_columns(samples: NDArray[Any], names: Sequence[str] | None) -> NDArray[np.int64]:
@@ -38,10 +40,16 @@ def empty_columns(samples: NDArray[Any], names: Sequence[str] | None) -> NDArray
         return empty
     if len(empty) == samples.shape[1]:
         raise ValueError(f"X has no value in any of its {count(len(empty), 'column')}; give samples with values.")
-    which = [str(column) if names is None else repr(str(names[column])) for column in empty.tolist()]
-    warnings.warn(
-        f"X has no value in column{'s' if len(empty) > 1 else ''} {', '.join(which)}; the model does not use "
-        f"{'them' if len(empty) > 1 else 'it'}.",
-        stacklevel=3,
-    )
+    warn_of_empty([str(column) if names is None else repr(str(names[column])) for column in empty.tolist()])
     return empty
+
+
+@contextmanager
+def named_already() -> Iterator[None]:
+    """Do not repeat the warning of columns without any value, for models that another one fits after it has named them.
+
+    Such models may know columns by number only, and what is empty in a fold need not be so in all samples.
+    """
+    with warnings.catch_warnings():  # once for all threads, which share the filters
+        warnings.filterwarnings("ignore", "X has no value in column", UserWarning)
+        yield

@@ -29,6 +29,7 @@ from simtree.io._registry import (
 )
 from simtree.models._held_out import HeldOutCheck
 from simtree.pairs._coordinates import MAX_FEATURES
+from simtree.pairs._inputs import n_columns
 from simtree.pairs._table import TableColumns
 from simtree.pairs._training_counts import TrainingCounts
 
@@ -44,6 +45,8 @@ class PersistenceMixin:
     calibration_: Calibration
     learned_fusion_: LearnedFusion
     training_counts_: TrainingCounts
+    #: Columns that had no value in `fit`, whose values are not used later.
+    _empty_columns: tuple[int, ...] = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to a file, which `simtree.load` reads.
@@ -123,6 +126,11 @@ class PersistenceMixin:
         model.columns_ = TableColumns._from_state(fields.part("columns")) if fields.has("columns") else None
         if model.columns_ is not None and len(model.columns_.columns) != model.n_features_in_:
             raise fields.fail("columns", f"must be {count(model.n_features_in_, 'column')}")
+        if fields.has("empty_columns"):
+            empty, n = fields.items("empty_columns", MAX_FEATURES), n_columns(model)
+            if not all(type(column) is int and 0 <= column < n for column in empty) or len(set(empty)) < len(empty):
+                raise fields.fail("empty_columns", f"must be distinct numbers of {count(n, 'column')}, from 0")
+            model._empty_columns = tuple(empty)
         model._set_fitted_state(fields.part("fitted"))
         model.threshold_ = fields.number("threshold")
         if fields.has("threshold_report"):
@@ -149,6 +157,7 @@ class PersistenceMixin:
             "threshold_report": self.threshold_report_._get_state() if hasattr(self, "threshold_report_") else None,
             # Written only if there are any, as files of before have none.
             **({"columns": columns._get_state()} if columns is not None else {}),
+            **({"empty_columns": list(self._empty_columns)} if self._empty_columns else {}),
             **({"held_out_check": self.held_out_check_._get_state()} if hasattr(self, "held_out_check_") else {}),
             **({"training_counts": self.training_counts_._get_state()} if hasattr(self, "training_counts_") else {}),
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from simtree._utils.matrices import check_magnitude
+from simtree._utils.matrices import check_magnitude, extremes, has_missing
 from simtree.io._fields import Fields
 from simtree.pairs._inputs import n_columns
 from simtree.pairs._sources import PairSource
@@ -25,13 +27,15 @@ class RepresentedMixin:
     """Methods to fit, apply and save ``representation``, which is applied once per sample in every method.
 
     Of a table, it is applied to the numbers, and codes of categories follow as they are; a representation of categories, such
-    as an encoder, is given all columns and returns numbers.
+    as an encoder, is given all columns and returns numbers. Columns without any value in ``fit`` stay without values: they are
+    made missing before all else, so that no representation or coordinate uses what they hold later.
     """
 
     representation: Any
     representation_: Any
     columns_: TableColumns | None
     n_features_in_: int
+    _empty_columns: tuple[int, ...]
 
     def _table_categories(self) -> Any:
         """Return which columns are categories: a model without such a parameter reads tables for an encoder."""
@@ -39,6 +43,11 @@ class RepresentedMixin:
 
     def _fit_representation(self, samples: NDArray[Any], source: PairSource) -> NDArray[Any]:
         """Fit the representation; return the transformed training samples."""
+        self.__dict__.pop("_empty_columns", None)  # of an earlier fit
+        if self._takes_missing() and has_missing(samples):
+            empty = np.flatnonzero(np.isnan(extremes(samples, axis=0)[0]))
+            if len(empty):
+                self._empty_columns = tuple(empty.tolist())
         given, n_kept = self._given_and_kept(samples)
         representation = self._own_representation() if given.shape[1] > n_kept else None
         self.representation_, represented = fit_representation(
@@ -48,6 +57,8 @@ class RepresentedMixin:
 
     def _represent(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return samples transformed by the fitted representation; an empty input is not passed to the transformer."""
+        if self._empty_columns:
+            samples = mapped(samples, partial(_without_values, columns=self._empty_columns))
         given, n_kept = self._given_and_kept(samples)
         if self.representation_ is None or not len(samples):
             return given
@@ -107,3 +118,12 @@ class RepresentedMixin:
             return self._n_given()
         self.representation_, n_features = representation_from_state(fields.part("representation"), self._n_given())
         return n_features
+
+
+def _without_values(rows: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
+    """Return rows that lack the values of some columns; a copy if they have any."""
+    if np.isnan(rows[:, columns]).all():
+        return rows
+    found = rows.copy()
+    found[:, columns] = np.nan
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -147,6 +148,24 @@ def distinct_values(X: Any, columns: Sequence[int]) -> list[tuple[Value, ...]]:
     """
     cells = table_cells(X)[1]
     return [cells[j].as_values().values for j in columns]
+
+
+def warn_of_empty(columns: Sequence[str]) -> None:
+    """Warn of columns of training samples that have no value, if there are any.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        What they are called.
+    """
+    if columns:
+        several = len(columns) > 1
+        warnings.warn(
+            f"X has no value in column{'s' if several else ''} {', '.join(columns)}; the model does not use "
+            f"{'them' if several else 'it'}.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _joined(name: str, parts: list[ColumnFacts]) -> ColumnFacts:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
-from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts
+from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
 Floats = NDArray[np.float64]
@@ -139,7 +139,9 @@ class TableColumns:
         look = partial(ColumnFacts.of_table, chosen=chosen, max_values=MAX_TOLD_VALUES if in_parts else None)
         own_names = [str(j) for j in range(n_columns)] if names is None else names
         facts = joined_facts(own_names, mapped_parts(X, "look-at-columns", look))
-        found = [_column(name, own, j in chosen) for j, (name, own) in enumerate(zip(own_names, facts, strict=True))]
+        named = names is not None
+        found = [_column(*of, j in chosen, named) for j, of in enumerate(zip(own_names, facts, strict=True))]
+        warn_of_empty([repr(column.name) for column in found if column.kind == LEFT_OUT and column.missing == 1.0])
         if all(column.kind == LEFT_OUT for column in found):
             raise ValueError("X has no column left; give one with values, and name those of text in categorical_features.")
         untold = [j for j, own in enumerate(facts) if own.values is None and found[j].kind == CATEGORY]
@@ -147,7 +149,7 @@ class TableColumns:
             parts = mapped_parts(X, "look-at-values", partial(distinct_values, columns=untold))
             for place, j in enumerate(untold):
                 found[j] = replace(found[j], values=_sorted({value for part in parts for value in part[place]}))
-        return cls(tuple(found), names is not None)
+        return cls(tuple(found), named)
 
     def __str__(self) -> str:
         return "; ".join(f"{column.name}: {column}" for column in self.columns)
@@ -527,14 +529,14 @@ def hashed(value: Value) -> float:
     return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent
 
 
-def _column(name: str, facts: ColumnFacts, chosen: bool) -> Column:
+def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     """Return what is known of a column of the training table; its values later if they are not told yet."""
     missing = facts.n_missing / facts.n_rows if facts.n_rows else 0.0
+    # Without names, a column of numbers keeps its place, for a representation finds it by its number.
+    if missing == 1.0 and (named or chosen or facts.kind == CATEGORY):
+        return Column(name, LEFT_OUT, missing)
     if chosen or facts.kind == CATEGORY:
         n_present, n_distinct = facts.n_present, facts.n_distinct
-        if not n_present:
-            warnings.warn(f"X has no value in column {name!r}; the model does not use it.", UserWarning, stacklevel=2)
-            return Column(name, LEFT_OUT, missing)
         if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
             if chosen and n_distinct == n_present:
                 raise ValueError(
