@@ -118,7 +118,10 @@ def added(stored: Values, new: Values) -> Values:
         replaced = {entry["model"]: entry for entry in own["models"]}
         kept = [replaced.pop(entry["model"], entry) for entry in old["models"]]
         problems.append({**old, "models": [*kept, *replaced.values()]})
-    return {**stored, **new, "problems": problems}
+    # What this machine lacks a library for may have been run on another.
+    known = {entry["model"] for problem in problems for entry in problem["models"]}
+    missing = {model: needs for model, needs in new["missing"].items() if model not in known}
+    return {**stored, **new, "problems": problems, "missing": missing}
 
 
 # Paired differences and ranks

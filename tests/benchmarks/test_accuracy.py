@@ -437,8 +437,9 @@ def test_results_are_added_to_stored_ones():
     stored = result_of({"A": {"AUC": [0.1, 0.2]}, "B": {"AUC": [0.3, 0.4]}})
     new = result_of({"B": {"AUC": [0.5, 0.6]}, "C": {"AUC": [0.7, 0.8]}})
     for result in (stored, new):
-        result |= {"name": "data", "splits": [1, 2], "scale": "full"}
-    both = report.added(stored, new)
+        result |= {"name": "data", "splits": [1, 2], "scale": "full", "missing": {}}
+    both = report.added(stored, new | {"missing": {"A": "torch", "D": "torch"}})
+    assert both["missing"] == {"D": "torch"}  # A was run elsewhere
     assert {entry["model"]: entry["metrics"]["AUC"] for entry in both["problems"][0]["models"]} == {
         "A": [0.1, 0.2],
         "B": [0.5, 0.6],
