@@ -225,8 +225,8 @@ def test_a_network_is_trained_as_by_scikit_learn(n_classes, hidden):
     expected = MLPClassifier(hidden, alpha=3.0, batch_size=50, max_iter=2_000, random_state=3).fit(X, y)
     assert expected.n_iter_ < 2_000
     for layer, weights, intercepts in zip(found, expected.coefs_, expected.intercepts_, strict=True):
-        np.testing.assert_allclose(layer.weights, weights, rtol=1e-3, atol=3e-4)
-        np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-3, atol=3e-4)
+        np.testing.assert_allclose(layer.weights, weights, rtol=1e-2, atol=3e-3)
+        np.testing.assert_allclose(layer.intercepts, intercepts, rtol=1e-2, atol=3e-3)
 
 
 def confusing(n=300, seed=0):

@@ -60,8 +60,7 @@ class Training:
     def __init__(
         self, X: Floats, targets: Codes, n_classes: int, hidden: tuple[int, ...], *, alpha: float, batch: int, seed: int
     ) -> None:
-        with np.errstate(over="ignore"):  # numbers that are too large become infinite, and `advance` refuses them
-            self._X, self._targets = X.astype(np.float32), targets
+        self._X, self._targets = _single(X), targets
         self._alpha, self._batch = alpha, batch
         self._rng = np.random.RandomState(seed)
         units = (X.shape[1], *hidden, 1 if n_classes == 2 else n_classes)
@@ -84,6 +83,12 @@ class Training:
 
     def advance(self, n_passes: int) -> None:
         """Make so many more passes over the samples, or fewer if training ends before."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            self._advance(n_passes)
+        if not np.isfinite(self._values).all():
+            raise ValueError("X holds numbers so large that weights of a network overflow; divide X by a large number.")
+
+    def _advance(self, n_passes: int) -> None:
         n, by_layer = len(self._X), _views(self._gradient, self._shapes)
         for _ in range(n_passes):
             if self.has_ended:
@@ -99,8 +104,6 @@ class Training:
                 self._adam.update(self._values, self._gradient)
             self._n_worse = self._n_worse + 1 if loss / n > self._least - MIN_GAIN else 0
             self._least = min(self._least, loss / n)
-        if not np.isfinite(self._values).all():
-            raise ValueError("X holds numbers so large that weights of a network overflow; divide X by a large number.")
 
     def losses(self, X: Floats, targets: Codes) -> Floats:
         """Return minus the log-probability of the class of each of other samples.
@@ -108,9 +111,10 @@ class Training:
         A share of the probabilities is divided among all classes: what a single sure error costs is limited, because the mean
         of several networks is less sure than each of them.
         """
-        scores = _outputs(X.astype(np.float32), self._layers)[-1]
-        share = EVEN_SHARE / max(2, scores.shape[1])
-        return _losses((1.0 - EVEN_SHARE) * _errors(scores, targets)[1] + share)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = _outputs(_single(X), self._layers)[-1]
+            share = EVEN_SHARE / max(2, scores.shape[1])
+            return _losses((1.0 - EVEN_SHARE) * _errors(scores, targets)[1] + share)
 
     def layers(self) -> list[Layer]:
         """Return a copy of the layers as they are now, in double precision."""
@@ -142,6 +146,12 @@ class _Adam:
         np.multiply(mean, rate, out=self._step)
         self._step /= part
         values -= self._step
+
+
+def _single(X: Floats) -> Floats:
+    """Return samples in single precision; numbers that are too large become infinite, and `Training.advance` refuses them."""
+    with np.errstate(over="ignore"):
+        return X.astype(np.float32)
 
 
 def _views(values: Floats, shapes: list[tuple[int, int]]) -> list[Layer]:
