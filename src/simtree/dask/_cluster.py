@@ -21,6 +21,9 @@ from distributed import Client, KilledWorker, default_client, get_client, wait
 
 from simtree.pairs._sources import PairSource
 
+# Seconds after each attempt to cancel: what was submitted last reaches the scheduler on another connection, maybe after the
+# first attempt.
+CANCEL_PAUSES = (0.05, 0.2, 0.0)
 # Seconds between two looks at the workers, and how long there may be none before waiting for them is given up.
 SECONDS_PER_LOOK, MAX_SECONDS_ALONE = 2.0, 30.0
 # How often a call is made again whose data were lost with a worker.
@@ -185,8 +188,10 @@ class Cluster:
 
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel what has not begun; what runs ends by itself, and its result is thrown away."""
-        if self.client.status == "running":
-            self.client.cancel(list(futures))
+        for pause in CANCEL_PAUSES:
+            if self.client.status == "running":
+                self.client.cancel(list(futures))
+                time.sleep(pause)
 
     def _result(self, make: Callable[[], Any], future: Any) -> Any:
         """Return the result of a call, made again if its data were lost; raise the error of the task itself."""
