@@ -25,6 +25,10 @@ TREES = [
     ("forest", SimilarityForest(n_estimators=3, max_depth=3, n_pairs=300, random_state=0)),
 ]
 MEMBERS = [("distance", DistanceSimilarity(metric="euclidean")), *TREES]
+WHITENED = (
+    "whitened",
+    SimilarityTree(max_depth=2, representation=simtree.WithinClassWhitening(random_state=0), random_state=0),
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +75,32 @@ def test_contributions_add_up_to_the_score(rows):
         assert explanation.score == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 
-def test_it_says_why_it_cannot_explain(stack):
-    with pytest.raises(AttributeError) as raised:
-        stack.explain_pair(*probes()[:2])
-    assert "not a sum over features, because that of its member 'distance' is not" in str(raised.value.__cause__)
-    other = (
-        "whitened",
-        SimilarityTree(max_depth=2, representation=simtree.WithinClassWhitening(random_state=0), random_state=0),
-    )
-    mixed = StackedSimilarity([TREES[0], other], random_state=0).fit(*people(1))
-    with pytest.raises(ValueError, match="members 'tree', 'whitened' of this stack have different representations"):
-        mixed.explain_pair(*probes()[:2])
+@pytest.mark.parametrize("second", [MEMBERS[0], WHITENED], ids=lambda member: member[0])
+def test_any_stack_explains_its_scores_by_the_features_as_given(second, rows, tmp_path):
+    stack = StackedSimilarity([TREES[0], second], random_state=0).fit(*people(1))
+    first, other = probes()[rows[1]]
+    found = stack.explain_pair(first, other, feature_names=[f"f{j}" for j in range(len(first))])
+    assert found.feature_names[1] == "f1"
+    assert found.score == pytest.approx(stack.pair_score([rows[1]], probes())[0], rel=1e-12)
+    assert found.base + found.contributions.sum() == pytest.approx(found.score, rel=1e-9)
+    np.testing.assert_array_equal(stack.explain_pair(other, first).contributions, found.contributions)
+    stack.save(tmp_path / "stack.simtree")
+    loaded = simtree.load(tmp_path / "stack.simtree")
+    np.testing.assert_array_equal(loaded.explain_pair(first, other).contributions, found.contributions)
+    with pytest.raises(ValueError, match="feature_names has 1 name; X had"):
+        stack.explain_pair(first, other, feature_names=["f"])
+
+
+def test_stacks_of_earlier_versions_say_why_they_cannot_explain(stack, tmp_path):
+    for second in (MEMBERS[0], WHITENED):
+        old = StackedSimilarity([TREES[0], second], random_state=0).fit(*people(1))
+        old._typical = None  # not written then
+        old.save(tmp_path / "old.simtree")
+        loaded = simtree.load(tmp_path / "old.simtree")
+        np.testing.assert_array_equal(loaded.pairwise_score(probes()), old.pairwise_score(probes()))
+        with pytest.raises((AttributeError, ValueError)) as raised:
+            loaded.explain_pair(*probes()[:2])
+        assert "could be explained; fit it again" in str(raised.value.__cause__ or raised.value)
 
 
 def test_given_pairs_and_groups(rows):

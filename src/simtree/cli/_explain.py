@@ -75,7 +75,9 @@ def explain(
             check_writable("--plot", plot.parent, plot)
         if not hasattr(learned, "explain_pair"):
             what = _unexplained(getattr(learned, "best_estimator_", learned))
-            raise ValueError(f"{model.name} holds {what}, which is not a sum over features; fit a forest or a tree.")
+            raise ValueError(
+                f"{model.name} holds {what}, which is not a sum over features; fit a forest, a tree or --model auto."
+            )
         found = read_samples(data, [*([] if key is None else [key]), *words_of(learned)])
         samples = check_samples(learned, samples_of(learned, found, [] if key is None else [key]))
         pair = samples[[found.row(text, key) for text in (first, second)]]
@@ -122,13 +124,11 @@ def _plain(value: Any) -> str | float | None:
 
 
 def _unexplained(model: Any) -> str:
-    """Return what a model is whose score is not a sum over features; of a stack, the first such member."""
-    if isinstance(model, StackedSimilarity):
-        named = zip(model.estimators, model.estimators_, strict=True)
-        name, member = next((name, member) for (name, _), member in named if not hasattr(member, "explain_pair"))
-        return f"a stack of several models, one of them ({name}) {_unexplained(member)}"
+    """Return what a model is whose score is not a sum over features."""
     if isinstance(model, CohortNormalization):
         return _unexplained(model.estimator_)
+    if isinstance(model, StackedSimilarity):
+        return "a stack of an earlier version"
     return UNEXPLAINED.get(type(model), f"a {type(model).__name__}")
 
 

@@ -32,6 +32,7 @@ from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
 from simtree.models._selection import Units, criterion, fit_arguments, fold_units, restricted, some_rows
+from simtree.models._shapley import TypicalPair, explain_any
 from simtree.models._stack import StackedSimilarity
 from simtree.models._table_members import Contents, for_table
 from simtree.models._table_report import what_was_done
@@ -57,7 +58,7 @@ FIGURES = ("tpr", "auc")
 
 def _best_explains(self: AutoSimilarity) -> bool:
     best: Any = self.best_estimator_
-    return callable(best.explain_pair)  # a stack raises the sentence why it cannot
+    return self._typical is not None or callable(best.explain_pair)  # a stack raises the sentence why it cannot
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +152,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
 
     preprocessor = None
     best_estimator_: Similarity
+    _typical: TypicalPair | None = None
 
     def __init__(
         self,
@@ -230,6 +232,9 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             with named_already():
                 self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
             self.threshold_ = self.best_estimator_.threshold_
+            # Trees and stacks explain their scores by themselves.
+            explains = hasattr(self.best_estimator_, "explain_pair")
+            self._typical = None if explains else TypicalPair.of(samples, self.columns_)
             for sentence in what_was_done(self):
                 tell(f"Done: {sentence}.", verbose=self.verbose)
             self._warn_of_rate(comparison)
@@ -475,6 +480,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             **self._search_state(),
             "representation": self._get_representation_state(),
             "best_estimator": self.best_estimator_._get_state(),
+            **({} if self._typical is None else {"typical_pair": self._typical._get_state()}),
         }
 
     def _set_fitted_state(self, fields: Fields) -> None:
@@ -493,6 +499,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         self.best_estimator_ = model_from_state(fields.part("best_estimator"), tuple(known))
         if self.best_estimator_.n_features_in_ != n_features:
             raise fields.fail("best_estimator", "must have the number of features that the representation makes")
+        if fields.has("typical_pair"):  # not in files of before
+            self._typical = TypicalPair._from_state(fields.part("typical_pair"), self._n_read())
 
     def _summary(self) -> dict[str, Any]:
         return {**self._search_state(), "best_estimator": self.best_estimator_.to_dict()}
@@ -527,7 +535,10 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
 
     @available_if(_best_explains)
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
-        """Explain the score of the pair (x, x2), if forests or trees were chosen.
+        """Explain the score of the pair (x, x2) by the contribution of each feature.
+
+        Trees and stacks that were chosen explain it as they do by themselves. The score of any other model is explained as
+        that of a stack of such models, see `StackedSimilarity.explain_pair`.
 
         Parameters
         ----------
@@ -546,6 +557,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
 
     def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
         """Explain the score of two rows that are checked, and read from a table, already."""
+        if self._typical is not None:
+            return explain_any(self, self._typical, samples, **options)
         if self.columns_ is not None and self.representation_ is None:
             options = {"feature_names": self.columns_.names, **options}
         best: Any = self.best_estimator_

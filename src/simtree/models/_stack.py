@@ -21,8 +21,9 @@ from simtree.models._choice import Chooser, HeldOutScores
 from simtree.models._ensemble import MAX_ESTIMATORS, Ensemble
 from simtree.models._fusion import MAX_RATIO, Fusion, MonotoneMap
 from simtree.models._selection import HeldOut, fold_units, make_folds, measurable_rate
+from simtree.models._shapley import TypicalPair, explain_any
 from simtree.pairs._coordinates import SamplePairs
-from simtree.pairs._inputs import check_training, check_two
+from simtree.pairs._inputs import check_training, check_two, n_columns
 from simtree.pairs._labels import encode_groups
 from simtree.trees._explanation import Explanation, with_words
 
@@ -31,16 +32,8 @@ TARGET = 1e-3
 
 
 def _explains(stack: StackedSimilarity) -> bool:
-    silent = [
-        name
-        for (name, _), member in zip(stack.estimators, getattr(stack, "estimators_", []), strict=False)
-        if not hasattr(member, "explain_pair")
-    ]
-    if silent:
-        raise AttributeError(
-            f"the score of this stack is not a sum over features, because that of its member {silent[0]!r} is not; "
-            "explain a forest or a tree."
-        )
+    if getattr(stack, "_typical", None) is None and not all(hasattr(member, "explain_pair") for member in stack.estimators_):
+        raise AttributeError("this stack was saved before stacks could be explained; fit it again.")
     return True
 
 
@@ -100,6 +93,7 @@ class StackedSimilarity(Ensemble):
 
     weights_: FloatArray
     _fusion: Fusion
+    _typical: TypicalPair | None = None
 
     def __init__(
         self,
@@ -162,6 +156,7 @@ class StackedSimilarity(Ensemble):
             n_different = min(len(fold.pairs) - fold.pairs.n_same for fold in held_out)
             self._set_weights(Chooser(held_out, measurable_rate(TARGET, n_different)))
             index = source.sample(2, rng)  # all pairs, if they are given
+            self._typical = TypicalPair.of(samples, self.columns_)
             self._fit_members(samples, source, index, X, y, pairs, never_pair)
         return self
 
@@ -170,6 +165,7 @@ class StackedSimilarity(Ensemble):
         arguments = {"pairs": None, "never_pair": None, **given}
         samples, source = check_training(self, **arguments)
         self._set_weights(chooser)
+        self._typical = TypicalPair.of(samples, self.columns_)
         self._fit_members(samples, source, source.sample(2, np.random.default_rng(0)), **arguments)
         return self
 
@@ -194,6 +190,7 @@ class StackedSimilarity(Ensemble):
             "maps": [monotone._get_state() for monotone in self._fusion.maps],
             "weights": self.weights_,
             "constant": self._fusion.constant,
+            **({} if self._typical is None else {"typical_pair": self._typical._get_state()}),
         }
 
     def _set_fitted_state(self, fields: Fields) -> None:
@@ -203,6 +200,8 @@ class StackedSimilarity(Ensemble):
             raise fields.fail("maps", "must be one per member")
         weights = fields.array("weights", "float64", (len(maps),), low=0.0, high=MAX_RATIO)
         self._set_fusion(Fusion(maps, weights, fields.number("constant", -MAX_RATIO, MAX_RATIO)))
+        if fields.has("typical_pair"):  # not in files of before
+            self._typical = TypicalPair._from_state(fields.part("typical_pair"), n_columns(self))
 
     def _summary(self) -> dict[str, Any]:
         return {"weights": self.weights_.tolist(), "constant": self._fusion.constant, **super()._summary()}
@@ -215,10 +214,12 @@ class StackedSimilarity(Ensemble):
 
     @available_if(_explains)
     def explain_pair(self, x: ArrayLike, x2: ArrayLike, **options: Any) -> Explanation:
-        """Explain the score of the pair (x, x2) by the contribution of each feature, if all members can.
+        """Explain the score of the pair (x, x2) by the contribution of each feature.
 
-        The contributions to a member's score are scaled by how much its part of the score changes per unit of its own score,
-        so that the contributions add up to the score.
+        If all members are trees on the same features, their contributions are scaled by how much the member's part of the
+        score changes per unit of its own score. Otherwise the features of a typical pair are replaced by those of the pair, one
+        after the other in random orders, and a contribution is the mean change (a Shapley value). Either way the contributions
+        add up to the score.
 
         Parameters
         ----------
@@ -237,18 +238,18 @@ class StackedSimilarity(Ensemble):
 
     def _explain_rows(self, samples: NDArray[Any], **options: Any) -> Explanation:
         """Explain the score of two rows that are checked already."""
-        members: list[Any] = self.estimators_
         if self.columns_ is not None:
             options = {"feature_names": self.columns_.names, **options}
-        given = self._given(samples)
-        of_members = [member._explain_rows(member._read(given), **options) for member in members]
-        first: Explanation = of_members[0]
-        if any(other.feature_names != first.feature_names for other in of_members):
-            names = ", ".join(repr(name) for name, _ in self.estimators)
-            raise ValueError(
-                f"the members {names} of this stack have different representations, and their contributions cannot be added; "
-                "explain a member of estimators_ instead."
-            )
+        of_members = self._explained_members(samples, **options)
+        if of_members is None:
+            if self._typical is None:
+                names = ", ".join(repr(name) for name, _ in self.estimators)
+                raise ValueError(
+                    f"the members {names} of this stack have different representations, and it was saved before such stacks "
+                    "could be explained; fit it again."
+                )
+            return explain_any(self, self._typical, samples, **options)
+        first = of_members[0]
         base, contributions = self._fusion.constant, np.zeros(len(first.contributions))
         for member, monotone, weight in zip(of_members, self._fusion.maps, self._fusion.weights, strict=True):
             start, end = Fusion.part(monotone.apply(np.array([member.base, member.score])), weight)
@@ -260,3 +261,12 @@ class StackedSimilarity(Ensemble):
         if self.columns_ is None or list(found.feature_names) != list(options["feature_names"]):
             return found
         return with_words(found, self.columns_, samples)
+
+    def _explained_members(self, samples: NDArray[Any], **options: Any) -> list[Explanation] | None:
+        """Return the explanations by the members, or None if not all of them have one, of the same features."""
+        members: list[Any] = self.estimators_
+        if not all(hasattr(member, "explain_pair") for member in members):
+            return None
+        given = self._given(samples)
+        found: list[Explanation] = [member._explain_rows(member._read(given), **options) for member in members]
+        return found if all(other.feature_names == found[0].feature_names for other in found) else None
