@@ -74,6 +74,7 @@ def from_pipeline(pipeline: Pipeline) -> Similarity:
     model.representation_ = _joined(fitted, last.representation_)
     model.n_features_in_ = first.n_features_in_
     model.__dict__.pop("feature_names_in_", None)
+    model.__dict__.pop("_typical", None)  # explanations would start from transformed samples
     if hasattr(first, "feature_names_in_"):
         model.feature_names_in_ = first.feature_names_in_
     return model  # type: ignore[no-any-return]
