@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,7 @@ from simtree.models import _comparison as comparison
 from simtree.models import _presets as presets
 from simtree.models import _selection as selection
 from simtree.models import _timing as timing
+from simtree.models._choice import Chooser
 from simtree.pairs._sampling import PairSampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
@@ -323,6 +325,48 @@ def test_a_group_is_never_on_both_sides(monkeypatch):
     assert found["untold"].performance_["auc"].value > 0.9
 
 
+class Recorded(SimilarityForest):
+    """A forest that records the samples and groups of each of its fits."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y, *, pairs=None, groups=None, never_pair=None):
+        self.fits.append((np.asarray(X), groups))
+        return super().fit(X, y, pairs=pairs, groups=groups, never_pair=never_pair)
+
+
+@pytest.mark.parametrize("budget", [None, 60.0])
+@pytest.mark.parametrize("others", [0, 2])
+def test_groups_reach_the_members_that_take_them(round_people, monkeypatch, others, budget):
+    """In each fold, in trials of the time, on half of the samples and in the last fit, also of a stack."""
+    X, y = round_people
+    forest = Recorded(n_estimators=3, max_depth=3, n_pairs=500)
+    rest = [("euclidean", DistanceSimilarity(metric="euclidean")), ("cohort", CohortNormalization(forest, n_cohort=20))]
+    monkeypatch.setattr(presets, "CANDIDATES", {name: candidate(one) for name, one in [("forest", forest), *rest[:others]]})
+    monkeypatch.setattr(Chooser, "members", lambda self, folds: tuple(self.names))
+    monkeypatch.setattr(Recorded, "fits", [])
+    groups = np.array([f"site {identity // 2}" for identity in y])
+    found = AutoSimilarity(target_fpr=0.1, open_set=True, time_budget=budget, random_state=0).fit(X, y, groups=groups)
+    assert isinstance(found.best_estimator_, StackedSimilarity) == bool(others)
+    assert len(Recorded.fits) > 3
+    names = {row.tobytes(): name for row, name in zip(X, groups, strict=True)}
+    for samples, given in Recorded.fits:
+        own = [names[row.tobytes()] for row in samples]
+        assert len(set(zip(own, given, strict=True))) == len(set(own)) == len(set(given))  # the same groups, as numbers
+    assert len(Recorded.fits[-1][0]) == len(X)
+
+
+def test_groups_of_the_two_samples_of_pairs_reach_members(round_people, monkeypatch):
+    X, y = round_people
+    index = PairSampler(y).sample(600, np.random.default_rng(0))
+    rows = np.column_stack([index.first, index.second])
+    forest = SimilarityForest(n_estimators=3, max_depth=3)
+    monkeypatch.setattr(presets, "CANDIDATES", {"forest": candidate(forest)})
+    found = AutoSimilarity(target_fpr=0.1, random_state=0).fit(X[rows], index.same, groups=y[rows]).best_estimator_
+    same = clone(found).fit(X[rows], index.same, groups=y[rows])
+    np.testing.assert_array_equal(found.pair_score(rows, X), same.pair_score(rows, X))
+
+
 def test_given_pairs_are_learned_from(round_people, tmp_path):
     X, y = round_people
     index = PairSampler(y).sample(3_000, np.random.default_rng(0))
@@ -336,7 +380,7 @@ def test_given_pairs_are_learned_from(round_people, tmp_path):
 
 
 def test_a_candidate_far_behind_on_the_first_fold_sees_no_other(round_people, monkeypatch):
-    fits = []
+    fits: ClassVar[list] = []
 
     class Counted(SimilarityTree):
         def fit(self, X, y, **options):

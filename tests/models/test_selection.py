@@ -19,6 +19,7 @@ from simtree.models._selection import (
     restricted,
     some_rows,
 )
+from simtree.pairs._labels import linked_units
 from simtree.pairs._sampling import PairSampler
 from simtree.pairs._sources import IndexPairs
 
@@ -142,6 +143,19 @@ def test_many_samples_are_subsampled_by_whole_identities_of_an_open_set(monkeypa
     assert len(some_rows(source, np.arange(900), rng)) == 200
     few = np.repeat(np.arange(10), 90)
     assert len(some_rows(PairSampler(few), few, rng)) == 200
+
+
+def test_groups_of_what_is_seen_are_given_to_models_that_take_them():
+    X, y = people()
+    source, groups = PairSampler(y), np.repeat([7, 3, 5, 1, 0, 2], 10)
+    fold = make_folds(source, linked_units(y, np.unique(groups, return_inverse=True)[1]), 0, np.random.default_rng(0))[0]
+    forest, held_out = SimilarityForest(n_estimators=2, random_state=0), HeldOut(X, source, fold, None, groups)
+    known = clone(forest).fit(X[fold.seen], y[fold.seen], groups=groups[fold.seen])
+    without = clone(forest).fit(X[fold.seen], y[fold.seen])
+    expected = known.pair_score(held_out.rows, held_out.test)
+    np.testing.assert_array_equal(held_out.score(clone(forest)), expected)
+    assert (without.pair_score(held_out.rows, held_out.test) != expected).any()
+    assert held_out.score(DistanceSimilarity()).shape == (len(fold.pairs),)  # takes none
 
 
 def test_too_few_samples_have_no_folds():

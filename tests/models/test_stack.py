@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import simtree
 from simtree import (
+    CohortNormalization,
     DistanceSimilarity,
     GaussianSimilarity,
     MarginalQuantiles,
     SimilarityForest,
     SimilarityTree,
     StackedSimilarity,
+    VotingSimilarity,
 )
 from simtree.io import ModelFileError
 from simtree.io._archive import document_bytes
@@ -110,6 +113,25 @@ def test_given_pairs_and_groups(rows):
     by_rows = StackedSimilarity(MEMBERS[:2], random_state=0).fit(X, index.same, pairs=numbers, groups=y)
     by_table = StackedSimilarity(MEMBERS[:2], preprocessor=X, random_state=0).fit(numbers, index.same, groups=y)
     np.testing.assert_array_equal(by_rows.pair_score(rows, probes()), by_table.pair_score(probes()[rows]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda forest: StackedSimilarity([("forest", forest), MEMBERS[0]], random_state=0),
+        lambda forest: VotingSimilarity([("forest", forest), MEMBERS[0]]),
+        lambda forest: CohortNormalization(forest, n_cohort=20, random_state=0),
+    ],
+    ids=["stack", "voting", "cohort"],
+)
+def test_groups_are_passed_on_to_members_that_take_them(rows, made):
+    X, y = people(1)
+    groups, forest = np.array(["abcd"[identity // 3] for identity in y]), TREES[1][1]
+    fitted = made(forest).fit(X, y, groups=groups)
+    member = fitted.estimator_ if hasattr(fitted, "estimator_") else fitted.estimators_[0]
+    expected = clone(forest).fit(X, y, groups=groups).pair_score(rows, probes())
+    np.testing.assert_array_equal(member.pair_score(rows, probes()), expected)
+    assert (clone(forest).fit(X, y).pair_score(rows, probes()) != expected).any()
 
 
 def test_too_few_data_for_folds_are_refused():

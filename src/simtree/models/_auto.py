@@ -31,7 +31,7 @@ from simtree.models._learning_curve import LearningCurve
 from simtree.models._open_set import is_open_set
 from simtree.models._persistence import model_from_state
 from simtree.models._represented import RepresentedMixin
-from simtree.models._selection import Units, criterion, fit_arguments, fold_units, restricted, some_rows
+from simtree.models._selection import Units, criterion, fit_arguments, fold_units, groups_for, restricted, some_rows
 from simtree.models._shapley import TypicalPair, explain_any
 from simtree.models._stack import StackedSimilarity
 from simtree.models._table_members import Contents, for_table
@@ -197,7 +197,8 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             Pairs as row indices of X; ``y`` then has one entry per pair. Samples that pairs link are kept in one fold where
             that is possible; otherwise pairs of two folds are left out.
         groups : array-like of shape (n_samples,) or (n_pairs, 2), optional
-            Samples of a group, such as a speaker or a site, are never in different folds.
+            Samples of a group, such as a speaker or a site, are never in different folds. Candidates that take groups are
+            given them, see `SimilarityForest.fit`.
         never_pair : array-like of shape (n_samples,), optional
             Samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -230,7 +231,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             if self.representation is None and self.columns_ is None:  # the original X, to keep the feature names
                 given = {"X": X, "y": y, "pairs": pairs, "never_pair": never_pair}
             with named_already():
-                self.best_estimator_ = self._fit_members(members, given, chooser, comparison)
+                self.best_estimator_ = self._fit_members(members, given, codes, chooser, comparison)
             self.threshold_ = self.best_estimator_.threshold_
             # Trees and stacks explain their scores by themselves.
             explains = hasattr(self.best_estimator_, "explain_pair")
@@ -337,20 +338,21 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
     ) -> Comparison:
         """Return the comparison of candidates on a subsample, for an open or a closed set."""
         rng = np.random.default_rng(data.entropy)
-        samples, source = data.samples, data.source
-        units = fold_units(source, len(samples), open_set, data.groups)
+        samples, source, groups = data.samples, data.source, data.groups
+        units = fold_units(source, len(samples), open_set, groups)
         if source.labels is None:
             source = source.subsample(MAX_GIVEN_PAIRS, rng)
         else:
             rows = some_rows(source, units, rng)
             samples, source = samples[rows], restricted(source, rows)
             units = np.unique(units[rows], return_inverse=True)[1]
+            groups = None if groups is None else groups[rows]
         settings: dict[str, Any] = {"n_all": len(data.samples), "seed": int(data.entropy[0]), "n_jobs": self.n_jobs}
-        settings["compute"] = getattr(data.samples, "compute", None)
+        settings |= {"compute": getattr(data.samples, "compute", None), "groups": groups}
         if source.labels is None or not open_set:
-            settings["kept"] = SAMPLES if data.groups is None else GROUPS
+            settings["kept"] = SAMPLES if groups is None else GROUPS
         else:
-            settings["kept"] = CLASSES if data.groups is None else LINKED_CLASSES
+            settings["kept"] = CLASSES if groups is None else LINKED_CLASSES
         return Comparison(samples, source, units, self._own_representation(), candidates, target, budget, **settings)
 
     def _affordable(self, members: tuple[str, ...], chooser: Chooser, comparison: Comparison) -> tuple[str, ...]:
@@ -362,16 +364,22 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         return ((affordable or [min(ranking, key=comparison.last_fit)])[0],)
 
     def _fit_members(
-        self, members: tuple[str, ...], given: dict[str, Any], chooser: Chooser, comparison: Comparison
+        self,
+        members: tuple[str, ...],
+        given: dict[str, Any],
+        groups: Units | None,
+        chooser: Chooser,
+        comparison: Comparison,
     ) -> Similarity:
         """Return what was chosen, fitted on all samples; a stack has its weights from the held-out pairs."""
         size = presets.LARGE.for_samples(comparison.n_all)
         models = [(name, comparison.model(name, size)) for name in members]
         given = {name: value for name, value in given.items() if value is not None}
         if len(models) == 1:
-            fitted: Similarity = models[0][1].fit(**given)
+            only: Any = models[0][1]
+            fitted: Similarity = only.fit(**given, **groups_for(only, groups))
             return fitted
-        return StackedSimilarity(models, open_set=self.open_set_, n_jobs=self.n_jobs)._fit_with(chooser, given)
+        return StackedSimilarity(models, open_set=self.open_set_, n_jobs=self.n_jobs)._fit_with(chooser, given, groups)
 
     def _set_results(
         self, chooser: Chooser, comparison: Comparison, members: tuple[str, ...], rng: np.random.Generator

@@ -24,10 +24,11 @@ from simtree.io._registry import MODEL, register
 from simtree.metrics import youden_threshold
 from simtree.models._base import Similarity, check_similarity
 from simtree.models._persistence import model_from_state
-from simtree.models._selection import fit_arguments
+from simtree.models._selection import fit_arguments, groups_for
 from simtree.models._table_members import reading_again, unread
 from simtree.pairs._coordinates import SamplePairs, occurring
 from simtree.pairs._inputs import check_training, check_two, n_columns
+from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import mapped
 from simtree.pairs._table import FIRST_HASHED, MISSING
@@ -151,7 +152,15 @@ class CohortNormalization(Similarity):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Fit the similarity, the cohort and the threshold.
 
         Parameters
@@ -162,6 +171,8 @@ class CohortNormalization(Similarity):
             Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
+        groups : array-like of shape (n_samples,) or (n_pairs, 2), optional
+            Group of each sample, for an estimator that takes groups, see `SimilarityForest.fit`.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -173,6 +184,7 @@ class CohortNormalization(Similarity):
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
+            codes = None if groups is None else encode_groups(groups, len(samples))
             given: dict[str, Any] = {"X": X, "y": y, "pairs": pairs}
             if self.columns_ is not None:
                 given = {"X": self._given(samples), **fit_arguments(source)}
@@ -181,7 +193,8 @@ class CohortNormalization(Similarity):
             elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
                 index = source.sample(None, np.random.default_rng(0), shuffle=False)
                 given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
-            self.estimator_ = reading_again(self.estimator, self.columns_, "estimator").fit(**given)
+            estimator: Any = reading_again(self.estimator, self.columns_, "estimator")
+            self.estimator_ = estimator.fit(**given, **groups_for(estimator, codes))
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             rows, identities = _drawn_rows(samples, source, SEARCHED * int(self.n_cohort), rng)
             rows = filled(rows)

@@ -97,6 +97,8 @@ class Comparison:
         counted.
     kept : str, default=SAMPLES
         What the units are, for a sentence: `SAMPLES`, `CLASSES`, `LINKED_CLASSES` or `GROUPS`.
+    groups : ndarray of shape (n_samples,), optional
+        Group of each sample, for the candidates that take groups.
     """
 
     def __init__(
@@ -113,8 +115,9 @@ class Comparison:
         n_jobs: int | None,
         compute: Callable[[str, Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None,
         kept: str = SAMPLES,
+        groups: Units | None = None,
     ) -> None:
-        self.kept = kept
+        self.kept, self.groups = kept, groups
         self.samples, self.source, self.units = samples, source, units
         self.representation = representation
         self.candidates, self.target = candidates, target
@@ -153,7 +156,7 @@ class Comparison:
             return
         if not folds:
             raise ValueError(self._no_folds())
-        held_out = [HeldOut(self.samples, self.source, fold, self.representation) for fold in folds]
+        held_out = [self._held_out(fold) for fold in folds]
         self.n_known = max(len(fold.samples) for fold in held_out)
         if number:
             contenders = self.chooser().contenders()
@@ -224,11 +227,11 @@ class Comparison:
         folds = make_folds(self.source, self.units, 0, rng)
         if not folds:
             raise ValueError(self._no_folds())
-        fold = HeldOut(self.samples, self.source, folds[0], self.representation)
+        fold = self._held_out(folds[0])
         self.n_known = len(fold.samples)
         for name, candidate in self.candidates.items():
             with contextlib.suppress(ValueError):  # one that cannot be fitted is skipped
-                self.costs[name] = measure_cost(candidate.make, fold.samples, fold.known, self.n_jobs)
+                self.costs[name] = measure_cost(candidate.make, fold.samples, fold.known, self.n_jobs, fold.groups)
         if not self.costs:
             return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
@@ -242,7 +245,7 @@ class Comparison:
         folds = make_folds(self.source, self.units, 0, rng)
         if not folds:
             raise ValueError(self._no_folds())
-        fold = HeldOut(self.samples, self.source, folds[0], self.representation)
+        fold = self._held_out(folds[0])
         self.n_known = len(fold.samples)
         same = folds[0].pairs.same
         rate = measurable_rate(self.target, int(np.count_nonzero(~same)))
@@ -266,12 +269,16 @@ class Comparison:
         halves = [self._half(fold, rng) for fold in first]
         if any(self.source.restrict(half.seen) is None for half in halves):
             return None
-        held_out = [HeldOut(self.samples, self.source, half, self.representation) for half in halves]
+        held_out = [self._held_out(half) for half in halves]
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore", UserWarning)  # what is said of half of the samples need not be true of all
             self._prefetch([name], held_out)
             return [roc_curve(self._scores(name, fold).scores, fold.fold.pairs.same) for fold in held_out]
         return None  # there is too little to fit on
+
+    def _held_out(self, fold: Fold) -> HeldOut:
+        """Return a fold with its samples."""
+        return HeldOut(self.samples, self.source, fold, self.representation, self.groups)
 
     def _half(self, fold: Fold, rng: np.random.Generator) -> Fold:
         """Return a fold of which half of the units are seen."""
@@ -409,7 +416,8 @@ class Comparison:
             return False
         fold, start = held_out[0], time.perf_counter()
         try:
-            self.costs[name] = measure_cost(self.candidates[name].make, fold.samples, fold.known, self.n_jobs)
+            make = self.candidates[name].make
+            self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs, fold.groups)
         except ValueError as error:
             self.skipped[name] = str(error)
             return False

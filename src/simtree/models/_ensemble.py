@@ -14,7 +14,7 @@ from simtree._utils.validation import check_n_jobs, count, refuse_pipeline
 from simtree.io._fields import Fields
 from simtree.models._base import Similarity
 from simtree.models._persistence import model_from_state
-from simtree.models._selection import fit_arguments
+from simtree.models._selection import Units, fit_arguments, groups_for
 from simtree.models._table_members import common_categories, reading_again, unread
 from simtree.pairs._coordinates import SamplePairs, occurring
 from simtree.pairs._inputs import n_columns
@@ -60,6 +60,7 @@ class Ensemble(NamedMembers, Similarity):
         samples: NDArray[Any],
         source: PairSource,
         index: IndexPairs,
+        groups: Units | None,
         X: ArrayLike,
         y: ArrayLike,
         pairs: ArrayLike | None,
@@ -73,7 +74,8 @@ class Ensemble(NamedMembers, Similarity):
             given["never_pair"] = never_pair
         elif self.preprocessor is not None:  # otherwise pass the original X, which has the feature names
             given = {"X": samples, "y": index.same, "pairs": np.column_stack([index.first, index.second])}
-        self.estimators_ = [member.fit(**given) for _, member in self._members()]
+        members: list[Any] = [member for _, member in self._members()]
+        self.estimators_ = [member.fit(**given, **groups_for(member, groups)) for member in members]
         prepared = [mapped(self._given(samples), member._read_and_prepare) for member in self.estimators_]
         self._n_columns = [columns.shape[1] for columns in prepared]
         return prepared

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 from simtree.growing._cross_validation import fold_numbers
 from simtree.metrics import FloatArray, Roc
@@ -176,6 +177,18 @@ def fit_arguments(source: PairSource) -> dict[str, Any]:
     return {"y": given.same, "pairs": np.column_stack([given.first, given.second])}
 
 
+def groups_for(model: Any, groups: Units | None) -> dict[str, Units]:
+    """Return the groups of samples as an argument of ``fit`` of a model, if there are any and it takes them.
+
+    Examples
+    --------
+    >>> from simtree import DistanceSimilarity, SimilarityForest
+    >>> [list(groups_for(model, np.zeros(4))) for model in (SimilarityForest(), DistanceSimilarity())]
+    [['groups'], []]
+    """
+    return {} if groups is None or not has_fit_parameter(model, "groups") else {"groups": groups}
+
+
 class HeldOut:
     """A fold with its samples, as a representation that is fitted inside the fold makes them.
 
@@ -189,10 +202,15 @@ class HeldOut:
         The fold.
     representation : transformer or None
         Transformer that is fitted on the samples that models are fitted on.
+    groups : ndarray of shape (n_samples,), optional
+        Group of each sample, for the models that take groups.
     """
 
-    def __init__(self, samples: NDArray[Any], source: PairSource, fold: Fold, representation: Any) -> None:
+    def __init__(
+        self, samples: NDArray[Any], source: PairSource, fold: Fold, representation: Any, groups: Units | None = None
+    ) -> None:
         rows = np.flatnonzero(fold.seen)
+        self.groups = None if groups is None else groups[rows]
         self.fold = fold
         self.known = restricted(source, rows)
         test, numbers = occurring(samples, np.concatenate([fold.pairs.first, fold.pairs.second]))
@@ -207,7 +225,7 @@ class HeldOut:
         The model is for this alone: it has neither a ROC curve on its training pairs nor a threshold that follows from one.
         """
         model._only_scores = True
-        model.fit(self.samples, **fit_arguments(self.known))
+        model.fit(self.samples, **fit_arguments(self.known), **groups_for(model, self.groups))
         scores: FloatArray = model.pair_score(self.rows, self.test)
         if not np.isfinite(scores).all():
             raise ValueError("scores of held-out pairs are not finite; scale the samples.")

@@ -20,7 +20,7 @@ from simtree.models._base import Similarity
 from simtree.models._choice import Chooser, HeldOutScores
 from simtree.models._ensemble import MAX_ESTIMATORS, Ensemble
 from simtree.models._fusion import MAX_RATIO, Fusion, MonotoneMap
-from simtree.models._selection import HeldOut, fold_units, make_folds, measurable_rate
+from simtree.models._selection import HeldOut, Units, fold_units, make_folds, measurable_rate
 from simtree.models._shapley import TypicalPair, explain_any
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training, check_two, n_columns
@@ -130,7 +130,7 @@ class StackedSimilarity(Ensemble):
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
         groups : array-like of shape (n_samples,) or (n_pairs, 2), optional
-            Samples of a group are never in different folds.
+            Samples of a group are never in different folds. Members that take groups are given them.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -145,7 +145,7 @@ class StackedSimilarity(Ensemble):
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
             codes = None if groups is None else encode_groups(groups, len(samples))
             units = fold_units(source, len(samples), bool(self.open_set), codes)
-            folds = [HeldOut(self._given(samples), source, fold, None) for fold in make_folds(source, units, 0, rng)]
+            folds = [HeldOut(self._given(samples), source, fold, None, codes) for fold in make_folds(source, units, 0, rng)]
             if len(folds) < 2:
                 raise ValueError(
                     "fewer than two folds have both same and different pairs inside and outside; give more identities or "
@@ -157,16 +157,16 @@ class StackedSimilarity(Ensemble):
             self._set_weights(Chooser(held_out, measurable_rate(TARGET, n_different)))
             index = source.sample(2, rng)  # all pairs, if they are given
             self._typical = TypicalPair.of(samples, self.columns_)
-            self._fit_members(samples, source, index, X, y, pairs, never_pair)
+            self._fit_members(samples, source, index, codes, X, y, pairs, never_pair)
         return self
 
-    def _fit_with(self, chooser: Chooser, given: dict[str, Any]) -> Self:
+    def _fit_with(self, chooser: Chooser, given: dict[str, Any], groups: Units | None = None) -> Self:
         """Fit the members on all samples, where their scores of held-out pairs are there already."""
         arguments = {"pairs": None, "never_pair": None, **given}
         samples, source = check_training(self, **arguments)
         self._set_weights(chooser)
         self._typical = TypicalPair.of(samples, self.columns_)
-        self._fit_members(samples, source, source.sample(2, np.random.default_rng(0)), **arguments)
+        self._fit_members(samples, source, source.sample(2, np.random.default_rng(0)), groups, **arguments)
         return self
 
     def _set_weights(self, chooser: Chooser) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from simtree.models import _presets as presets
 from simtree.models._presets import Size
-from simtree.models._selection import SAME_SHARE, VALIDATION_PAIRS, fit_arguments, restricted
+from simtree.models._selection import SAME_SHARE, VALIDATION_PAIRS, Units, fit_arguments, groups_for, restricted
 from simtree.pairs._sources import PairSource
 
 # Pairs that a candidate is tried with: the difference shows what a pair costs. As many as the second are scored.
@@ -91,7 +91,9 @@ class Cost:
         return self.fixed * self.growth * times + size.n_trees * n_drawn(size.n_pairs, source) * self.per_pair
 
 
-def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: PairSource, n_jobs: int | None) -> Cost:
+def measure_cost(
+    make: Callable[[Size], Any], samples: NDArray[Any], known: PairSource, n_jobs: int | None, groups: Units | None = None
+) -> Cost:
     """Return what a candidate costs, from fits on some of the samples and few pairs."""
     n = len(samples)
     rows = np.arange(n) if known.labels is None else np.unique(np.linspace(0, n - 1, min(n, TRIAL_ROWS)).astype(np.int64))
@@ -100,6 +102,7 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
     except ValueError:  # so few samples of an identity are among them that there is no same pair
         rows, some = np.arange(n), known
     tried, n_trees = samples[rows], effective_n_jobs(n_jobs)
+    groups = None if groups is None else groups[rows]
 
     def sized(n_pairs: int) -> Any:
         model = presets.seeded(make(Size(n_trees, n_pairs, presets.SMALL.n_landmarks, presets.SMALL.n_extra_trees)), 0, n_jobs)
@@ -107,7 +110,7 @@ def measure_cost(make: Callable[[Size], Any], samples: NDArray[Any], known: Pair
         return model
 
     def seconds(model: Any) -> float:
-        return timed(lambda: model.fit(tried, **fit_arguments(some)))
+        return timed(lambda: model.fit(tried, **fit_arguments(some), **groups_for(model, groups)))
 
     model = sized(FEW_PAIRS)
     fixed, per_pair = seconds(model), 0.0

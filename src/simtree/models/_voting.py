@@ -17,6 +17,7 @@ from simtree.models._base import Similarity
 from simtree.models._ensemble import Ensemble
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import check_training
+from simtree.pairs._labels import encode_groups
 from simtree.pairs._store import SampleStore
 
 # Maximum number of pairs for computing the scales and the threshold.
@@ -85,7 +86,15 @@ class VotingSimilarity(Ensemble):
         self.preprocessor = preprocessor
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, pairs: ArrayLike | None = None, never_pair: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pairs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        never_pair: ArrayLike | None = None,
+    ) -> Self:
         """Fit all members, their scales and the threshold.
 
         Parameters
@@ -96,6 +105,8 @@ class VotingSimilarity(Ensemble):
             Label of each sample; for pairs, whether each is a same pair (bool, 0/1 or -1/+1).
         pairs : array-like of shape (n_pairs, 2), optional
             Pairs as row indices of X; ``y`` then has one entry per pair.
+        groups : array-like of shape (n_samples,) or (n_pairs, 2), optional
+            Group of each sample, for members that take groups, see `SimilarityForest.fit`.
         never_pair : array-like of shape (n_samples,), optional
             Labelled samples that share a value here never form a pair, see `SimilarityTree.fit`.
 
@@ -107,8 +118,9 @@ class VotingSimilarity(Ensemble):
         with self._rollback_on_error(), announced_compilation():
             self._check_parameters()
             samples, source = check_training(self, X, y, pairs, never_pair)
+            codes = None if groups is None else encode_groups(groups, len(samples))
             index = source.sample(SCALE_PAIRS, np.random.default_rng(0), shuffle=False)
-            prepared = self._fit_members(samples, source, index, X, y, pairs, never_pair)
+            prepared = self._fit_members(samples, source, index, codes, X, y, pairs, never_pair)
             different = index.take(~index.same)
             spreads = []
             for member, columns in zip(self.estimators_, prepared, strict=True):
