@@ -118,19 +118,24 @@ def added(stored: Values, new: Values) -> Values:
         replaced = {entry["model"]: entry for entry in own["models"]}
         kept = [replaced.pop(entry["model"], entry) for entry in old["models"]]
         problems.append({**old, "models": [*kept, *replaced.values()]})
-    # What this machine lacks a library for may have been run on another.
+    # What this machine lacks a library for may have been run on another, whose versions of other libraries are kept.
     known = {entry["model"] for problem in problems for entry in problem["models"]}
     missing = {model: needs for model, needs in new["missing"].items() if model not in known}
-    return {**stored, **new, "problems": problems, "missing": missing}
+    versions = stored["versions"] | new["versions"]
+    return {**stored, **new, "problems": problems, "missing": missing, "versions": versions}
 
 
 # Paired differences and ranks
 
 
 def metrics_of(result: Values, model: str) -> dict[str, list[float]]:
-    """Return the metrics of a model that all problems have, concatenated over problems; empty if it was not run."""
-    found = [entry["metrics"] for problem in result["problems"] for entry in problem["models"] if entry["model"] == model]
-    if len(found) < len(result["problems"]):
+    """Return the metrics of a model that all problems have, concatenated over problems; empty if it was not run.
+
+    Problems without any run do not count.
+    """
+    problems = [problem for problem in result["problems"] if problem["models"]]
+    found = [entry["metrics"] for problem in problems for entry in problem["models"] if entry["model"] == model]
+    if not found or len(found) < len(problems):
         return {}
     return {name: [value for metrics in found for value in metrics[name]] for name in found[0] if all(name in f for f in found)}
 
@@ -190,7 +195,7 @@ def mean_ranks(result: Values, models: list[str], metric: str) -> tuple[dict[str
     means = []
     for problem in result["problems"]:
         by_model = {entry["model"]: entry["metrics"].get(metric) for entry in problem["models"] if entry["model"] in models}
-        if all(by_model.values()):
+        if all(by_model.get(model) for model in models):
             means.append([-np.mean(by_model[model]) for model in models])
     ranks = np.array([rankdata(row) for row in means]).mean(axis=0)
     p_value = float(friedmanchisquare(*np.transpose(means)).pvalue) if len(models) > 2 and len(means) > 1 else math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -438,8 +439,10 @@ def test_results_are_added_to_stored_ones():
     new = result_of({"B": {"AUC": [0.5, 0.6]}, "C": {"AUC": [0.7, 0.8]}})
     for result in (stored, new):
         result |= {"name": "data", "splits": [1, 2], "scale": "full", "missing": {}}
+    stored["versions"], new["versions"] = {"numpy": "1", "torch": "2"}, {"numpy": "3"}
     both = report.added(stored, new | {"missing": {"A": "torch", "D": "torch"}})
     assert both["missing"] == {"D": "torch"}  # A was run elsewhere
+    assert both["versions"] == {"numpy": "3", "torch": "2"}
     assert {entry["model"]: entry["metrics"]["AUC"] for entry in both["problems"][0]["models"]} == {
         "A": [0.1, 0.2],
         "B": [0.5, 0.6],
@@ -595,6 +598,20 @@ def test_only_what_is_missing_is_computed(tmp_path, capsys):
     assert [entry["model"] for entry in result["problems"][0]["models"]] == ["first", "second"]
     with pytest.raises(ValueError, match="scale='tiny', not 'quick'"):
         run.run(both, order, scale=SCALES["quick"])
+
+
+def test_problems_without_any_run_do_not_count_in_comparisons(tmp_path):
+    models = (Model("first", peers.euclidean), Model("second", peers.cosine, ours=True))
+    problem = catalogue.KEYSTROKE.problems[0]
+    problems = tuple(replace(problem, name=name) for name in ("one", "two", "not run"))
+    three = Benchmark("k", "K", "Description.", problems, models, (Comparison("Best", "second", ("first",), {}),))
+    run.run(three, Order(tmp_path, 2, 0, 1, "tiny"), scale=TINY, splits=(1, 2), problems=["one", "two"])
+    result = json.loads((tmp_path / "k.json").read_text())
+    assert [len(found["models"]) for found in result["problems"]] == [2, 2, 0]
+    assert len(report.differences(result, "second", "first")["AUC"]) == 4
+    text = (tmp_path / "k.md").read_text()
+    assert "not run: no model has been run on all splits." in text
+    assert re.search(r"data sets *\| 2 ", text)
 
 
 def test_models_are_chosen_by_several_texts():
