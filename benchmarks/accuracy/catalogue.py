@@ -167,7 +167,6 @@ def keystroke_split(scale: Scale, split: int, choice: int | None) -> Split:
     return data.split_identities(keystroke_samples(scale), 30 / 51, scale.pairs(200_000, 1_000_000), split, choice)
 
 
-KEYSTROKE_F = lists.boosting("f", 100_000)
 BOOSTING_ON_ALL = lists.boosting("all coordinates", 200_000, kinds=ALL)
 
 
@@ -203,7 +202,7 @@ KEYSTROKE_MODELS = (
     *(WHITENED_COSINE, GAUSSIAN_QUANTILES, ON_ALL, ON_WHITENED, TWO_FORESTS, KEYSTROKE_ENSEMBLE),
     *lists.embedding_models(quantiles=False),
     *lists.embedding_models(quantiles=True),
-    *KEYSTROKE_F.models,
+    *lists.BOOSTING_ON_F.models,
     *BOOSTING_ON_ALL.models,
     lists.AUTO,
 )
@@ -221,7 +220,7 @@ KEYSTROKE = Benchmark(
             title=BEST,
             targets={AUC: 0.91, tpr_at(1e-2): 0.45, tpr_at(1e-3): 0.24},
         ),
-        *KEYSTROKE_F.comparisons,
+        *lists.BOOSTING_ON_F.comparisons,
         *BOOSTING_ON_ALL.comparisons,
     ),
 )
@@ -270,7 +269,7 @@ AUDIO_MODELS = (
     *(SHRUNK_LDA, lists.QUADRATIC),
     *(GAUSSIAN, ON_ALL, WHITENED_SPEAKERS, SPEAKER_ENSEMBLE),
     *lists.embedding_models(quantiles=False),
-    *BOOSTING_ON_ALL.models,
+    *lists.BOOSTING_ON_F.models,
     lists.AUTO,
 )
 AUDIO = Benchmark(
@@ -283,7 +282,7 @@ AUDIO = Benchmark(
     (
         lists.against_all(lists.AUTO, AUDIO_MODELS, targets={AUC: 0.92, tpr_at(1e-2): 0.40}),
         lists.against_all(SPEAKER_ENSEMBLE, AUDIO_MODELS, title=BEST, targets={AUC: 0.92, tpr_at(1e-2): 0.40}),
-        *BOOSTING_ON_ALL.comparisons,
+        *lists.BOOSTING_ON_F.comparisons,
     ),
 )
 
@@ -328,7 +327,7 @@ def face_members(training: Training) -> dict[str, Similarity]:
 FACE_FOREST = Model("forest on f and pairwise coordinates, uniform over people", fitted_face_forest, ours=True)
 FACES = Model("ensemble of two forests and a cosine", partial(ensemble, members=face_members), ours=True)
 FACE_BOOSTING = lists.boosting(
-    "f and pairwise coordinates, uniform over people", 200_000, kinds=FACE_KINDS, same_weighting="identities"
+    "f and pairwise coordinates, uniform over people", 100_000, kinds=FACE_KINDS, same_weighting="identities"
 )
 LFW_MODELS = (
     *(lists.EUCLIDEAN, lists.COSINE),
