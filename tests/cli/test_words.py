@@ -101,6 +101,25 @@ def test_show_repeats_what_was_found_and_done_of_numbers_with_holes(tmp_path, ki
         assert "number, 25.0% missing" in said
 
 
+def test_the_default_forest_tells_what_is_missing_and_shows_values_of_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(24), 4)
+    table = pd.DataFrame({"person": person, "height": 1.0 * person + rng.normal(size=96), "weight": rng.normal(size=96)})
+    table.loc[person < 8, "weight"] = np.nan
+    table.to_csv(tmp_path / "people.csv", index=False)
+    done = run("fit", tmp_path / "people.csv", "--label", "person", "--n-jobs", "1", "-o", tmp_path / "m.simtree")
+    assert "what is missing in one sample of a pair, or in both, has a learned side at every test" in " ".join(
+        done.stdout.split()
+    )
+    said = run("explain", tmp_path / "m.simtree", tmp_path / "people.csv", "0", "5").stdout
+    assert "weight missing in both" in said
+    told = json.loads(run("explain", tmp_path / "m.simtree", tmp_path / "people.csv", "0", "5", "--json").stdout)
+    shown = {feature["name"]: (feature["first"], feature["second"]) for feature in told["features"]}
+    assert shown["height"] == (table["height"][0], table["height"][5])  # not their quantiles
+    of_python = simtree.load(tmp_path / "m.simtree").explain_pair(*table.iloc[[0, 5], 1:].to_numpy())
+    assert of_python.x[0] == table["height"][0]
+
+
 def test_the_model_scores_files_of_both_kinds(folder):
     (folder / "pairs.csv").write_text("a,b\n0,1\n0,20\n9,3\n")
     of_csv, of_parquet = (

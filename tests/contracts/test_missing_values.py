@@ -21,6 +21,7 @@ from simtree import (
     AutoSimilarity,
     ClassifierSplitter,
     CohortNormalization,
+    MarginalQuantiles,
     ObliqueCartSplitter,
     SimilarityBoosting,
     SimilarityForest,
@@ -42,6 +43,9 @@ TAKING = {
     **{name: ESTIMATORS[name] for name in ("tree-linear", "tree-local", "tree-gaussian", "forest-full", "boosting-full")},
     "tree-oblique": SimilarityTree(max_depth=4, coordinates=["abs_diff", "oblique"], n_pairs=600, random_state=0),
     "tree-scaled": SimilarityTree(max_depth=4, representation=StandardScaler(), n_pairs=600, random_state=0),
+    "forest-quantiles": SimilarityForest(
+        n_estimators=4, max_depth=4, n_pairs=600, representation=MarginalQuantiles(), random_state=0
+    ),
     "boosting-drawn": clone(ESTIMATORS["boosting-full"]).set_params(directions="random"),
     "voting": VotingSimilarity([("tree", TREE), ("boosting", BOOSTING)]),
     "stacked": StackedSimilarity([("tree", TREE), ("boosting", BOOSTING)], open_set=False, random_state=0),

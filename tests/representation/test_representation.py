@@ -47,6 +47,21 @@ def test_ties_get_their_mid_rank(values):
     np.testing.assert_allclose(quantiles(values, values), mid_ranks(values), rtol=1e-12)
 
 
+@pytest.mark.parametrize("output", ["uniform", "normal"])
+def test_missing_values_stay_missing_and_others_have_the_quantiles_of_what_there_is(rng, output):
+    X = rng.normal(size=(300, 3))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    X[:, 1] = np.nan
+    margins = MarginalQuantiles(n_quantiles=20, output=output).fit(X)
+    found = margins.transform(X)
+    for j in (0, 2):
+        there = ~np.isnan(X[:, j])
+        np.testing.assert_array_equal(found[there, j], quantiles(X[there, j], X[there, j], n_quantiles=20, output=output))
+        assert np.isnan(found[~there, j]).all()
+    # A feature without any value in fit has no curve, whatever comes later.
+    assert np.isnan(margins.transform(np.ones((2, 3)))[:, 1]).all()
+
+
 def test_common_values_get_their_mid_rank_among_many(rng):
     values = np.concatenate([rng.normal(size=5000), np.zeros(300), np.ones(90), [9.0]])
     found = quantiles(values, values, n_quantiles=50)

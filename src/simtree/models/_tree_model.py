@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,8 @@ class TreeModel(RepresentedMixin, Similarity):
         Returns
         -------
         Explanation
-            Contribution of each feature; with a representation, of each of its output features.
+            Contribution of each feature; with a representation, of each of its output features. One that changes each feature
+            by itself, such as `MarginalQuantiles`, leaves the values that are shown as they were given.
         """
         check_is_fitted(self)
         return self._explain_rows(check_two(self, x, x2), feature_names=feature_names)
@@ -207,6 +209,9 @@ class TreeModel(RepresentedMixin, Similarity):
             raise ValueError("aggregation='median_rank': a median is not a sum over trees; explain with another aggregation.")
         first, second = np.array([[0], [1]], dtype=np.int32)
         found = explain(*leaf_values, SamplePairs(prepared, prepared, first, second), self._names(feature_names))
+        if self.representation_ is not None and passes_missing(self.representation_):
+            x, x2 = self._given_and_kept(samples)[0]
+            found = replace(found, x=x, x2=x2)
         return with_words(found, self.columns_, samples) if self.columns_ is not None and self._n_codes() else found
 
     @property

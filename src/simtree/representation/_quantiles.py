@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,8 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     This removes heavy tails and differences of scale between features. The quantile of a value is the share of training
     values below it plus half of those equal to it. Unlike scikit-learn's `QuantileTransformer` it keeps increasing beyond
-    the training range, by at most half of the remaining distance to 0 or 1.
+    the training range, by at most half of the remaining distance to 0 or 1. Missing values (NaN) stay missing, and
+    quantiles are those of the values that there are.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     knots_, levels_ : list of ndarray
-        Values in increasing order and their quantiles, for each feature. The curve is linear in between.
+        Values in increasing order and their quantiles, for each feature. The curve is linear in between. There are none for a
+        feature without any value in `fit`, which is missing in all samples then.
 
     Examples
     --------
@@ -54,9 +56,16 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([0.12, 0.5 , 0.69, 0.94])
     """
 
+    passes_missing: ClassVar[bool] = True
+
     def __init__(self, *, n_quantiles: int = 100, output: str = "uniform") -> None:
         self.n_quantiles = n_quantiles
         self.output = output
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Compute the knots of each feature.
@@ -64,7 +73,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training samples.
+            Training samples, NaN where a value is missing.
         y : None
             Ignored.
 
@@ -74,8 +83,8 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The fitted transformer.
         """
         self._check_parameters()
-        samples = check_matrix(self, X, dtype=np.float64)
-        curves = [_curve(feature, self.n_quantiles) for feature in samples.T]
+        samples = check_matrix(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        curves = [_curve(feature[~np.isnan(feature)], self.n_quantiles) for feature in samples.T]
         self.knots_, self.levels_ = [knots for knots, _ in curves], [levels for _, levels in curves]
         return self
 
@@ -85,18 +94,20 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples.
+            Samples, NaN where a value is missing.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Quantiles, or the corresponding values of a standard normal distribution.
+            Quantiles, or the corresponding values of a standard normal distribution; NaN where a value is missing.
         """
         check_is_fitted(self)
-        samples = check_matrix(self, X, dtype=np.float64, reset=False)
-        found = np.empty_like(samples)
+        samples = check_matrix(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        found = np.full_like(samples, np.nan)
         for j, (knots, levels) in enumerate(zip(self.knots_, self.levels_, strict=True)):
-            found[:, j] = _quantiles(samples[:, j], knots, levels)
+            there = ~np.isnan(samples[:, j])
+            if len(knots):
+                found[there, j] = _quantiles(samples[there, j], knots, levels)
         return np.asarray(ndtri(found) if self.output == "normal" else found, dtype=np.float64)
 
     def _check_parameters(self) -> None:
@@ -115,7 +126,7 @@ class MarginalQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Restore the knots from a model file; return the number of output columns."""
         knots = fields.array("knots", "float64", (None,))
         levels = fields.array("levels", "float64", knots.shape, low=MIN_LEVEL, high=1.0 - MIN_LEVEL)
-        n_knots = fields.lengths("n_knots", self.n_features_in_, len(knots), low=1)
+        n_knots = fields.lengths("n_knots", self.n_features_in_, len(knots))
         ends = np.cumsum(n_knots)[:-1]
         self.knots_, self.levels_ = np.split(knots, ends), np.split(levels, ends)
         for of_feature, heights in zip(self.knots_, self.levels_, strict=True):
