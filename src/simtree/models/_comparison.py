@@ -34,8 +34,8 @@ NO_TIME = "no time is left"
 # What folds never split: groups link the classes of an open set that occur in the same one.
 SAMPLES, CLASSES, LINKED_CLASSES, GROUPS = "samples", "classes", "linked classes", "groups"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
-# fold with fewer same pairs says too little.
-FAR_BEHIND, MIN_SAME = 3.0, 300
+# fold with fewer same pairs, or pairs of fewer samples, says too little.
+FAR_BEHIND, MIN_SAME, MIN_HELD_OUT = 3.0, 300, 200
 # Of the others, so many of the best are kept, and so many of the best of each class of models: a stack has members that differ
 # in kind, and many distances that are alike must not take the places of forests.
 MAX_KEPT, MAX_OF_CLASS = 6, 2
@@ -236,7 +236,7 @@ class Comparison:
             return 0.0
         once = len(folds) * sum(cost.of_fold(fold.known) for cost in self.costs.values())
         last = float(np.mean([self.last_fit(name) for name in self.costs]))
-        share = USUAL_SHARE if folds[0].pairs.n_same >= MIN_SAME else 1.0
+        share = USUAL_SHARE if _tells(folds[0]) else 1.0
         members = min(USUAL_MEMBERS, len(self.costs))
         return (share + USUAL_CONTENDERS * (self.max_repeats - 1)) * once + members * last
 
@@ -397,11 +397,11 @@ class Comparison:
             del self.scores[name]
 
     def _on_first_fold(self, fold: Fold) -> _FirstFold | None:
-        """Return the criteria of the candidates on the first fold; None if it has too few same pairs to tell."""
+        """Return the criteria of the candidates on the first fold; None if it has too few same pairs or samples to tell."""
+        if not _tells(fold):
+            return None
         same = fold.pairs.same
         n_same = int(np.count_nonzero(same))
-        if n_same < MIN_SAME:
-            return None
         rate = measurable_rate(self.target, len(same) - n_same)
         return _FirstFold({name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}, n_same)
 
@@ -434,6 +434,12 @@ class Comparison:
         again = sum(self.seconds[name] for name in self.chooser().contenders()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
+
+
+def _tells(fold: Fold) -> bool:
+    """Return whether a fold has enough same pairs, of enough samples, to give up candidates after it."""
+    samples = np.unique(np.concatenate([fold.pairs.first, fold.pairs.second]))
+    return fold.pairs.n_same >= MIN_SAME and len(samples) >= MIN_HELD_OUT
 
 
 def _timed_score(fold: HeldOut, model: Any) -> _Timed:

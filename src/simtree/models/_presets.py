@@ -187,8 +187,13 @@ def _boosting(size: Size, **parameters: Any) -> Similarity:
     return SimilarityBoosting(n_estimators=rounds, n_pairs=size.n_pairs, early_stopping=False, **parameters)
 
 
-def _boosting_on_f(size: Size) -> Similarity:
-    return _boosting(size, coordinates=[*F, *PAIRWISE], same_weighting="identities")
+def _boosting_on_f(size: Size, representation: Any = None) -> Similarity:
+    return _boosting(size, representation=representation, coordinates=[*F, *PAIRWISE], same_weighting="identities")
+
+
+def _boosting_on_quantiles(size: Size) -> Similarity:
+    # Differences of quantiles say how far two samples are apart among all others: better where features have heavy tails.
+    return _boosting_on_f(size, MarginalQuantiles())
 
 
 def _boosting_oblique(size: Size) -> Similarity:
@@ -201,6 +206,10 @@ def _gaussian(size: Size) -> Similarity:
 
 def _on_all(size: Size, representation: Any = None) -> Similarity:
     return _forest(size, representation=representation, coordinates=[*F, "product", *PAIRWISE])
+
+
+def _on_quantiles(size: Size) -> Similarity:
+    return _on_all(size, MarginalQuantiles())
 
 
 def _on_whitened(size: Size) -> Similarity:
@@ -353,8 +362,14 @@ CANDIDATES: Mapping[str, Candidate] = {
     "forest along discriminant directions": Candidate(_oblique, OPEN_SET, after="boosting along discriminant directions"),
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f),
     "boosting along discriminant directions": Candidate(_boosting_oblique),
+    "boosting on f and pairwise coordinates of quantiles": Candidate(
+        _boosting_on_quantiles, OPEN_SET, after="boosting on f and pairwise coordinates"
+    ),
     "forest relative to a cohort": Candidate(_cohort_forest, OPEN_SET, after="forest on f and pairwise coordinates"),
     "forest on all coordinates": Candidate(_on_all, OPEN_SET, after="boosting on f and pairwise coordinates"),
+    "forest on all coordinates of quantiles": Candidate(
+        _on_quantiles, OPEN_SET, after="boosting on f and pairwise coordinates"
+    ),
     "forest on whitened samples": Candidate(_on_whitened, OPEN_SET, after="boosting on f and pairwise coordinates"),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, CLOSED_SET),
     "forest on kernel discriminants": Candidate(_on_landmarks, CLOSED_SET),
