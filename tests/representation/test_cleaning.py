@@ -216,3 +216,23 @@ def test_damaged_files_are_refused(name, entry, value, message):
     state["fitted"][entry] = value
     with pytest.raises(ModelFileError, match=message):
         representation_from_state(read_document(document_bytes(state)), 2)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
+def test_a_value_that_an_encoder_has_not_seen_gets_a_remedy_instead_of_an_internal_number(rng, encoder):
+    y = np.repeat(np.arange(10), 6)
+    table = pd.DataFrame({"size": y + rng.normal(size=60), "colour": rng.choice(["red", "blue", "green"], 60)})
+    coded = ColumnTransformer([("words", encoder, ["colour"])], remainder="passthrough")
+    model = GaussianSimilarity(representation=coded).fit(table, y)
+    table.loc[3, "colour"] = "violet"
+    with pytest.raises(
+        ValueError, match="given a value of a category that it was not fitted on; set handle_unknown='ignore'"
+    ) as said:
+        model.pair_score([[3, 1]], table)
+    assert "-2" not in str(said.value)
+    tolerant = {"OneHotEncoder": {"handle_unknown": "ignore"}}.get(
+        type(encoder).__name__, {"handle_unknown": "use_encoded_value", "unknown_value": -1}
+    )
+    coded.set_params(**{f"words__{name}": value for name, value in tolerant.items()})
+    model = GaussianSimilarity(representation=coded).fit(table[table["colour"] != "violet"], y[table["colour"] != "violet"])
+    assert np.isfinite(model.pair_score([[3, 1]], table)).all()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -120,8 +121,22 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
 def represent(fitted: Any, samples: NDArray[Any], *, allow_missing: bool = False, n_kept: int = 0) -> NDArray[Any]:
     """Return samples as transformed by a fitted transformer; see `fit_representation`."""
     given, kept = _split(samples, n_kept)
-    with explained_overflow(given, "representation=", fitted):
+    with explained_overflow(given, "representation=", fitted), _explained_unknown():
         return _joined(_checked(fitted.transform(given), given, allow_missing), kept)
+
+
+@contextmanager
+def _explained_unknown() -> Iterator[None]:
+    """Say what to do about a value that an encoder has not seen: its own message has a number in place of the word."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Found unknown categories"):
+            raise
+        raise ValueError(
+            "representation: an encoder is given a value of a category that it was not fitted on; set handle_unknown='ignore' "
+            "of a OneHotEncoder, or handle_unknown='use_encoded_value' and unknown_value=-1 of an OrdinalEncoder."
+        ) from None
 
 
 def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str] | None:
