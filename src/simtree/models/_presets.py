@@ -138,15 +138,21 @@ class Size:
         """Return the size for a number of samples.
 
         It has no more pairs than are worth their time: more repeat the same samples. Of few samples a kernel classifier has
-        more random features, which then cost little, and make it depend less on chance.
+        more random features, and a forest of classes more trees, which then cost little, and make them depend less on chance.
 
         Examples
         --------
         >>> SMALL.for_samples(600).n_pairs, LARGE.for_samples(600).n_pairs, LARGE.for_samples(60_000).n_pairs
         (24000, 60000, 100000)
+        >>> LARGE.for_samples(200).n_extra_trees, LARGE.for_samples(1_000).n_extra_trees
+        (500, 200)
         """
-        n_fourier = MANY_FOURIER if n_samples <= FEW_SAMPLES else self.n_fourier
-        return replace(self, n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples), n_fourier=n_fourier)
+        return replace(
+            self,
+            n_pairs=min(self.n_pairs, self.n_pairs_per_sample * n_samples),
+            n_extra_trees=int(self.n_extra_trees * min(max(MANY_TREES_UP_TO / n_samples, 1.0), MAX_MORE_TREES)),
+            n_fourier=MANY_FOURIER if n_samples <= FEW_SAMPLES else self.n_fourier,
+        )
 
 
 SMALL = Size(n_trees=12, n_pairs=50_000, n_landmarks=500, n_extra_trees=100)
@@ -162,6 +168,8 @@ LARGE = Size(
 )
 # Boosted trees are small, and a forest of as many pairs takes as long as this many rounds per tree.
 ROUNDS_PER_TREE = 8
+# Below so many samples a forest of classes has more trees, in inverse proportion, up to so many times as many.
+MANY_TREES_UP_TO, MAX_MORE_TREES = 1_000, 2.5
 # Random features of a kernel classifier of at most FEW_SAMPLES samples.
 MANY_FOURIER, FEW_SAMPLES = 6_000, 3_000
 LARGE_LAYERS = (256, 128)
@@ -187,13 +195,8 @@ def _boosting(size: Size, **parameters: Any) -> Similarity:
     return SimilarityBoosting(n_estimators=rounds, n_pairs=size.n_pairs, early_stopping=False, **parameters)
 
 
-def _boosting_on_f(size: Size, representation: Any = None) -> Similarity:
-    return _boosting(size, representation=representation, coordinates=[*F, *PAIRWISE], same_weighting="identities")
-
-
-def _boosting_on_quantiles(size: Size) -> Similarity:
-    # Differences of quantiles say how far two samples are apart among all others: better where features have heavy tails.
-    return _boosting_on_f(size, MarginalQuantiles())
+def _boosting_on_f(size: Size) -> Similarity:
+    return _boosting(size, coordinates=[*F, *PAIRWISE], same_weighting="identities")
 
 
 def _boosting_oblique(size: Size) -> Similarity:
@@ -206,10 +209,6 @@ def _gaussian(size: Size) -> Similarity:
 
 def _on_all(size: Size, representation: Any = None) -> Similarity:
     return _forest(size, representation=representation, coordinates=[*F, "product", *PAIRWISE])
-
-
-def _on_quantiles(size: Size) -> Similarity:
-    return _on_all(size, MarginalQuantiles())
 
 
 def _on_whitened(size: Size) -> Similarity:
@@ -362,14 +361,8 @@ CANDIDATES: Mapping[str, Candidate] = {
     "forest along discriminant directions": Candidate(_oblique, OPEN_SET, after="boosting along discriminant directions"),
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f),
     "boosting along discriminant directions": Candidate(_boosting_oblique),
-    "boosting on f and pairwise coordinates of quantiles": Candidate(
-        _boosting_on_quantiles, OPEN_SET, after="boosting on f and pairwise coordinates"
-    ),
     "forest relative to a cohort": Candidate(_cohort_forest, OPEN_SET, after="forest on f and pairwise coordinates"),
     "forest on all coordinates": Candidate(_on_all, OPEN_SET, after="boosting on f and pairwise coordinates"),
-    "forest on all coordinates of quantiles": Candidate(
-        _on_quantiles, OPEN_SET, after="boosting on f and pairwise coordinates"
-    ),
     "forest on whitened samples": Candidate(_on_whitened, OPEN_SET, after="boosting on f and pairwise coordinates"),
     "forest on class posteriors of extra trees": Candidate(_on_posterior, CLOSED_SET),
     "forest on kernel discriminants": Candidate(_on_landmarks, CLOSED_SET),
