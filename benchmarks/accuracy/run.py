@@ -1,7 +1,8 @@
 """Compare the accuracy of simtree with other libraries on one data set; writes JSON, a table and a plot.
 
-    python benchmarks/accuracy/run.py mnist|keystroke|audio|lfw|uci|small_tables|small_people [--choose] [--splits 1-5]
-        [--problems letter] [--only ours] [--without-folds] [--out results] [--into docs/results/accuracy]
+    python benchmarks/accuracy/run.py mnist|keystroke|audio|audio_boosting|lfw|lfw_boosting|uci|small_tables|small_people
+        [--choose] [--splits 1-5] [--problems letter] [--only ours] [--without-folds] [--out results]
+        [--into docs/results/accuracy]
 
 All models of a table are trained on one side of a split and score the same pairs of the other. ``--choose`` uses the training
 side of split 0 alone, to compare candidates; splits 1 to 5 are for reporting them, once. Each finished run is kept in a log in
