@@ -1,9 +1,11 @@
-"""Programs of the repository, called in this process: imports alone take longer than all they do at a tiny size."""
+"""Programs of the repository, called in this process where imports would take longer than all they do, and on a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
 import sys
 from typing import NamedTuple
 
@@ -33,3 +35,18 @@ def call(main, *arguments, folder=".", **variables):
         except SystemExit as end:
             code = end.code or 0
     return Finished(code, out.getvalue(), err.getvalue())
+
+
+def said_on_a_terminal(command, **options):
+    """Return what a program writes to standard error on a pseudo-terminal, which holds only some kilobytes at a time."""
+    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
+    terminal, other_end = pty.openpty()
+    said = b""
+    with subprocess.Popen(command, stderr=other_end, **options) as program:
+        os.close(other_end)
+        with contextlib.suppress(OSError):  # the program has ended
+            while part := os.read(terminal, 4096):
+                said += part
+    os.close(terminal)
+    assert program.returncode == 0
+    return said.decode()

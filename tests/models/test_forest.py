@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import warnings
 
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_checks import EXPECTED_FAILURES, AgainstOrigin
 
+from programs import said_on_a_terminal
 from simtree import CartSplitter, MarginalQuantiles, SimilarityForest, SimilarityTree, WithinClassWhitening
 from simtree.datasets import load_keystroke
 from simtree.growing._bagging import (
@@ -663,18 +663,13 @@ def test_training_curve_and_threshold(blobs):
 @pytest.mark.slow
 def test_a_progress_bar_is_shown_on_a_terminal(blobs):
     """With rich, on a pseudo-terminal: the bar is there, and says how many trees are done."""
-    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     pytest.importorskip("rich")
     code = (
         "import numpy as np, simtree;"
         "X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3;"
         "simtree.SimilarityForest(n_estimators=3, max_depth=2, n_pairs=100, verbose=1).fit(X, y)"
     )
-    terminal, other_end = pty.openpty()
-    subprocess.run([sys.executable, "-c", code], stderr=other_end, check=True)
-    os.close(other_end)
-    said = os.read(terminal, 100_000).decode()
-    os.close(terminal)
+    said = said_on_a_terminal([sys.executable, "-c", code])
     assert "growing trees" in said
     assert "100%" in said
 
