@@ -440,6 +440,10 @@ def draw(result: Values) -> Any:
     return figure
 
 
+# Characters of a line of the legend that fit below a plot.
+LEGEND_WIDTH = 90
+
+
 def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
     lines = ("-", "--", ":", "-.")
     ours = cycle((colour, line) for colour in (BLUE, TEAL) for line in lines)
@@ -452,7 +456,7 @@ def draw_problem(ax: Any, problem: Values, grid: np.ndarray) -> None:
             continue
         colour, line = next(ours if entry["ours"] else others)
         roc = Roc(np.append(0.0, grid), np.append(0.0, entry["curve"]))
-        label = f"{entry['model']} ({np.mean(entry['metrics'][AUC]):.4f})"
+        label = textwrap.fill(f"{entry['model']} ({np.mean(entry['metrics'][AUC]):.4f})", LEGEND_WIDTH)
         RocDisplay(roc, knots=False).plot(ax, log_fpr=True, color=colour, linestyle=line, label=label)
     ax.set_xlim(10.0 / min(pairs["different"] for pairs in problem["pairs"]), 1.0)
     ax.set_title(f"{problem['name']} (AUC in brackets)", size=10)
