@@ -432,7 +432,10 @@ def draw(result: Values) -> Any:
     problems = [problem for problem in result["problems"] if problem["models"]]
     n_columns = min(3, max(1, len(problems)))
     n_rows = max(1, -(-len(problems) // n_columns))
-    figure, axes = plt.subplots(n_rows, n_columns, figsize=(6.8 * n_columns, 6.6 * n_rows), layout="constrained", squeeze=False)
+    # Many panels are smaller, so that the picture is no large file.
+    side = 6.8 if n_rows < 3 else 5.2
+    size = (side * n_columns, side * n_rows)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
     for ax, problem in zip(axes.flat, problems, strict=False):
         draw_problem(ax, problem, np.array(result["grid"]))
     for ax in axes.flat[len(problems) :]:
