@@ -86,10 +86,10 @@ UNUSABLE = {
 @pytest.mark.parametrize("case", sorted(UNUSABLE))
 def test_unusable_samples_are_named(case):
     samples, message = UNUSABLE[case]
-    tree = SimilarityTree(max_depth=2, categorical_features=None)
+    # Trees and quantiles take missing values.
+    taking = [SimilarityTree(max_depth=2, categorical_features=None), MarginalQuantiles()]
     fits = [
-        GaussianSimilarity() if case.startswith(("NaN", "NA", "null")) else tree,  # a tree takes missing values
-        MarginalQuantiles(),
+        *([GaussianSimilarity()] if case.startswith(("NaN", "NA", "null")) else taking),
         LandmarkFeatures(n_landmarks=2),
         KernelDiscriminant(n_landmarks=2),
     ]
@@ -104,12 +104,12 @@ def test_unusable_samples_are_named_when_scoring(case):
     if case == "text in pandas":
         message = "X has the column 'name' of text, such as 'ann', but the model was fitted on numbers there; convert it"
     usual = frame(name=X[:, 2]) if isinstance(samples, pd.DataFrame) else X
-    model, quantiles = GaussianSimilarity().fit(usual, Y), MarginalQuantiles().fit(usual)
+    model, landmarks = GaussianSimilarity().fit(usual, Y), LandmarkFeatures(n_landmarks=2).fit(usual)
     calls = (
         model.pairwise_score,
         lambda rows: model.top_k(usual, rows),
         lambda rows: model.pair_score([[0, 1]], rows),
-        quantiles.transform,
+        landmarks.transform,
     )
     for call in calls:
         with pytest.raises(ValueError, match=r"^" + message):
