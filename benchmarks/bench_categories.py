@@ -12,7 +12,8 @@ score the same pairs of the other half. The peers are given the unordered pair o
 and whether they are equal; and |x - x'|, x + x' and the number of missing values of numbers. Each model chooses learning rate,
 size of trees and number of rounds by the AUC on pairs of a held-out fifth of the training samples, and is then fitted on all of
 them. Boosting of simtree has what it holds out itself of labelled samples (``validation_curve_``). Forests have no settings to
-choose. Runs that are in the file are kept; ``--page`` writes docs/categories_measured.md from it.
+choose; the ensemble is the votes of boosting and a forest. Runs that are in the file are kept; ``--page`` writes
+docs/categories_measured.md from it.
 
 ``--large`` fits a forest to 1,000,000 samples with 10,000 values in one category, and prints its peak of memory.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,11 +35,12 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from measure import memory_status
-from simtree import SimilarityBoosting, SimilarityForest
+from simtree import SimilarityBoosting, SimilarityForest, VotingSimilarity
 from simtree._utils.files import write_atomically
 from simtree._utils.validation import count
 from simtree.experiments._results import markdown_table
 from simtree.metrics import roc_curve
+from simtree.models._base import Similarity
 from simtree.pairs import PairSampler
 from simtree.pairs._sources import IndexPairs
 
@@ -47,7 +49,9 @@ MLBENCH = {"Soybean": "Class", "HouseVotes84": "Class"}
 N_TRAIN, N_VALIDATION, N_TEST = 30_000, 20_000, 50_000
 MAX_ROUNDS, PATIENCE = 2_000, 100
 RATES = (0.1, 0.03)
-OURS = ("boosting", "forest")
+OURS = ("boosting", "forest", "ensemble")
+# What is compared with the peers.
+COMPARED = ("boosting", "ensemble")
 ROOT = Path(__file__).parents[1]
 HEAD = """# Tables of categories
 
@@ -133,8 +137,8 @@ def auc(score: Score, pairs: IndexPairs) -> float:
     return float(roc_curve(np.asarray(score(pairs), dtype=np.float64), pairs.same).auc())
 
 
-def boosting(split: Split, seed: int, max_rounds: int) -> Score:
-    """Choose learning rate, leaves and rounds by the AUC on pairs of held-out samples, and fit what all models get."""
+def chosen_boosting(split: Split, seed: int, max_rounds: int) -> SimilarityBoosting:
+    """Choose learning rate, leaves and rounds by the AUC on pairs of held-out samples; return the model, unfitted."""
     known, y = split.table.iloc[split.rows], split.y[split.rows]
 
     def tried(rate: float, leaves: int) -> tuple[float, SimilarityBoosting]:
@@ -155,16 +159,32 @@ def boosting(split: Split, seed: int, max_rounds: int) -> Score:
         chosen = clone(model).set_params(n_estimators=int(curve["iteration"][best]), early_stopping=False)
         return float(curve["auc"][best]), chosen
 
-    _, model = max((tried(rate, leaves) for leaves in (31, 15) for rate in RATES), key=lambda one: one[0])
+    return max((tried(rate, leaves) for leaves in (31, 15) for rate in RATES), key=lambda one: one[0])[1]
+
+
+def unfitted_forest(seed: int, max_rounds: int) -> SimilarityForest:
+    how = {"min_pairs_split": 20, "bootstrap": False, "open_set": False, "n_jobs": 1, "random_state": seed}
+    return SimilarityForest(n_estimators=min(50, max_rounds), **how)
+
+
+def fitted(model: Similarity, split: Split) -> Score:
+    """Fit a model on the pairs that all models get, and return its scores."""
     model.fit(split.table, split.train.same, pairs=rows_of(split.train))
     return lambda asked: model.pair_score(rows_of(asked), split.table)
+
+
+def boosting(split: Split, seed: int, max_rounds: int) -> Score:
+    return fitted(chosen_boosting(split, seed, max_rounds), split)
 
 
 def forest(split: Split, seed: int, max_rounds: int) -> Score:
-    how = {"min_pairs_split": 20, "bootstrap": False, "open_set": False, "n_jobs": 1, "random_state": seed}
-    model = SimilarityForest(n_estimators=min(50, max_rounds), **how)
-    model.fit(split.table, split.train.same, pairs=rows_of(split.train))
-    return lambda asked: model.pair_score(rows_of(asked), split.table)
+    return fitted(unfitted_forest(seed, max_rounds), split)
+
+
+def ensemble(split: Split, seed: int, max_rounds: int) -> Score:
+    """Fit boosting and a forest, whose scores have equal parts."""
+    members = [("boosting", chosen_boosting(split, seed, max_rounds)), ("forest", unfitted_forest(seed, max_rounds))]
+    return fitted(VotingSimilarity(members, n_jobs=1), split)
 
 
 def pair_frame(table: pd.DataFrame, pairs: IndexPairs) -> pd.DataFrame:
@@ -233,7 +253,13 @@ def catboost(split: Split, seed: int, max_rounds: int) -> Score:
     return tuned(split, (6, 4), fit)
 
 
-MODELS: dict[str, Callable[..., Score]] = {"boosting": boosting, "forest": forest, "LightGBM": lightgbm, "CatBoost": catboost}
+MODELS: dict[str, Callable[..., Score]] = {
+    "boosting": boosting,
+    "forest": forest,
+    "ensemble": ensemble,
+    "LightGBM": lightgbm,
+    "CatBoost": catboost,
+}
 
 
 def installed() -> list[str]:
@@ -253,39 +279,41 @@ def complete(splits: dict[str, dict[str, float]]) -> dict[str, NDArray[np.float6
     return {name: np.array([found[name] for found in splits.values()]) for name in names}
 
 
-def difference(of: dict[str, NDArray[np.float64]], name: str) -> tuple[float, float]:
-    """Return the mean difference of boosting to a peer, and its standard error."""
-    differences = of["boosting"] - of[name]
+def difference(of: dict[str, NDArray[np.float64]], ours: str, peer: str) -> tuple[float, float]:
+    """Return the mean difference of a model of simtree to a peer, and its standard error."""
+    differences = of[ours] - of[peer]
     error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
     return float(differences.mean()), float(error)
 
 
+def comparisons(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the comparisons of models of simtree with peers, among models that were run."""
+    return [(ours, peer) for ours in COMPARED if ours in names for peer in names if peer not in OURS]
+
+
 def table_of(runs: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Return mean AUCs, and the mean difference of boosting to each peer with its standard error; "-" for what was not run."""
+    """Return mean AUCs, and the mean differences to each peer with their standard errors; "-" for what was not run."""
     results = {table: complete(splits) for table, splits in runs.items()}
     names = [name for name in MODELS if any(name in of for of in results.values())]
-    compared = [name for name in names if name not in OURS and "boosting" in names]
+    compared = comparisons(names)
     rows = []
     for table, of in results.items():
         row = [table, *(f"{of[name].mean():.4f}" if name in of else "-" for name in names)]
-        for name in compared:
-            both = name in of and "boosting" in of
-            row.append("{:+.4f} ± {:.4f}".format(*difference(of, name)) if both else "-")
+        for ours, peer in compared:
+            row.append("{:+.4f} ± {:.4f}".format(*difference(of, ours, peer)) if ours in of and peer in of else "-")
         rows.append(row)
-    return markdown_table(["table", *names, *(f"boosting less {name}" for name in compared)], rows)
+    return markdown_table(["table", *names, *(f"{ours} less {peer}" for ours, peer in compared)], rows)
 
 
 def lost(runs: dict[str, dict[str, dict[str, float]]]) -> list[str]:
-    """Return the comparisons in which boosting is behind by more than a standard error."""
+    """Return the comparisons in which a model of simtree is behind by more than a standard error."""
     found = []
     for table, splits in runs.items():
         of = complete(splits)
-        for name in of:
-            if name in OURS or "boosting" not in of:
-                continue
-            mean, error = difference(of, name)
+        for ours, peer in comparisons(list(of)):
+            mean, error = difference(of, ours, peer)
             if mean < -error:
-                found.append(f"{table}, {name}: {mean:+.4f} ± {error:.4f}")
+                found.append(f"{table}, {ours} less {peer}: {mean:+.4f} ± {error:.4f}")
     return found
 
 
@@ -293,7 +321,7 @@ def write_page(runs: dict[str, dict[str, dict[str, float]]], page: Path) -> None
     """Write the page: what is lost first."""
     splits = count(max(len(found) for found in runs.values()), "split")
     worse = "\n".join(f"- {line}" for line in lost(runs)) or "- none"
-    says = "Boosting is behind by more than a standard error in:"
+    says = "simtree is behind by more than a standard error in:"
     write_atomically(page, f"{HEAD.format(splits=splits, pairs=N_TRAIN)}{says}\n\n{worse}\n\n{table_of(runs)}\n")
 
 
