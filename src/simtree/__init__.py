@@ -39,6 +39,7 @@ from simtree.representation import (
     MarginalQuantiles,
     MeanPosterior,
     NetworkPosterior,
+    NuisanceCentering,
     RarityEncoder,
     WithinClassWhitening,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "MeanPosterior",
     "ModelFileError",
     "NetworkPosterior",
+    "NuisanceCentering",
     "ObliqueCartSplitter",
     "PosteriorSimilarity",
     "RarityEncoder",

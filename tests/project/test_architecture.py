@@ -26,7 +26,17 @@ ROWS = [
 PLUG_INS = {
     "splitters": {"_base", "_cart"},
     "representation": {
-        *("_applied", "_base", "_class_trees", "_columns", "_folded", "_kernel_choice", "_landmarks", "_perceptron"),
+        *(
+            "_applied",
+            "_base",
+            "_class_trees",
+            "_clusters",
+            "_columns",
+            "_folded",
+            "_kernel_choice",
+            "_landmarks",
+            "_perceptron",
+        ),
     },
 }
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

@@ -15,7 +15,15 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.tree import ExtraTreeClassifier
 
-from simtree import ForestPosterior, KernelDiscriminant, LandmarkFeatures, MarginalQuantiles, WithinClassWhitening
+from simtree import (
+    ForestPosterior,
+    GaussianSimilarity,
+    KernelDiscriminant,
+    LandmarkFeatures,
+    MarginalQuantiles,
+    NuisanceCentering,
+    WithinClassWhitening,
+)
 from simtree.metrics import roc_curve
 from simtree.pairs._sampling import PairSampler
 from simtree.representation import _base as base
@@ -460,6 +468,102 @@ def test_emphasis_where_classes_do_not_differ():
     X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), [0, 0, 1, 1]
     found = [WithinClassWhitening(emphasis=emphasis, cv=2).fit(X, y).transform(X) for emphasis in (0.0, 0.5)]
     np.testing.assert_array_equal(*found)
+
+
+# NuisanceCentering -----------------------------------------------------------------------------------
+
+
+def speakers(rng, n=40, n_samples=20, noise=0.1):
+    """Samples of speakers who say one of three words each time."""
+    y, words = np.repeat(np.arange(n), n_samples), rng.integers(0, 3, n * n_samples)
+    of_word = np.array([[0.0, 9.0, 0.0], [9.0, 0.0, 0.0], [9.0, 9.0, 0.0]])
+    return rng.normal(size=(n, 3))[y] + of_word[words] + noise * rng.normal(size=(len(y), 3)), y, words
+
+
+def auc_of_gaussian(X, y, representation):
+    """Return the AUC on the second half of the identities of a Gaussian ratio that was fitted on the first half."""
+    half = y < (y.max() + 1) // 2
+    return GaussianSimilarity(representation=representation).fit(X[half], y[half]).score(X[~half], y[~half])
+
+
+def test_what_nobody_labelled_is_removed_from_samples_of_new_identities(rng):
+    X, y, words = speakers(rng)
+    known = X - np.array([X[words == word].mean(axis=0) for word in range(3)])[words]
+    found = auc_of_gaussian(X, y, NuisanceCentering(random_state=0))
+    assert auc_of_gaussian(X, y, None) < 0.96
+    assert found > 0.98
+    assert found == pytest.approx(auc_of_gaussian(known, y, None), abs=0.02)
+
+
+def test_centring_is_the_mean_of_deviations_by_probability(rng):
+    X, y, _ = speakers(rng)
+    centring = NuisanceCentering(n_clusters=(3, 5), cv=2, random_state=0).fit(X, y)
+    assert [len(clustering.intercepts) for clustering in centring.clusterings_] == [3, 5, 3, 5]
+    expected = [
+        softmax((X - X.mean(axis=0)) @ clustering.weights + clustering.intercepts, axis=1) @ clustering.deviations
+        for clustering in centring.clusterings_
+    ]
+    np.testing.assert_allclose(centring.transform(X), X - np.mean(expected, axis=0), rtol=1e-12)
+
+
+def test_clusters_are_recognised_as_by_discriminant_analysis(rng):
+    X, y, _ = speakers(rng, noise=2.0)
+    deviations = X - base.class_means(X, y)[y]
+    clusters = rng.integers(0, 4, len(X))
+    shrinkage = 0.25
+    found = NuisanceCentering(shrinkage=shrinkage)._clustering(X, deviations, clusters)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(X, clusters)
+    np.testing.assert_allclose(softmax(X @ found.weights + found.intercepts, axis=1), theirs.predict_proba(X), rtol=1e-8)
+    np.testing.assert_allclose(found.deviations, [deviations[clusters == k].mean(axis=0) for k in range(4)])
+
+
+def test_turned_and_scaled_samples_are_centred_alike(rng):
+    X, y, _ = speakers(rng)
+    turned = 100.0 * np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    centring = NuisanceCentering(random_state=0)
+    np.testing.assert_allclose(centring.fit_transform(X @ turned + 7, y), centring.fit_transform(X, y) @ turned + 7, rtol=1e-8)
+
+
+def test_centring_does_not_learn_random_labels(rng):
+    X, y = rng.normal(size=(300, 20)), np.arange(300) % 30
+    centred = NuisanceCentering(random_state=0).fit_transform(X, y)
+    pairs = PairSampler(y).all_pairs()
+    apart = np.linalg.norm(centred[pairs.first] - centred[pairs.second], axis=1)
+    assert roc_curve(-apart, pairs.same).auc() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "y", [np.repeat(np.arange(4), 2), np.concatenate([np.arange(39), [0]])], ids=["few samples", "one class with two samples"]
+)
+def test_without_clusters_samples_stay_as_they_are(rng, y):
+    X = rng.normal(size=(len(y), 3))
+    centring = NuisanceCentering(random_state=0).fit(X, y)
+    assert not centring.clusterings_
+    np.testing.assert_array_equal(centring.transform(X), X)
+
+
+def test_samples_that_repeat_are_no_cluster(rng):
+    X, y, _ = speakers(rng, n=10, n_samples=12)
+    X[:100] = X[0]
+    assert np.isfinite(NuisanceCentering(random_state=0).fit_transform(X, y)).all()
+    same = np.repeat(np.eye(3), 30, axis=0)
+    np.testing.assert_array_equal(NuisanceCentering(random_state=0).fit_transform(same, np.repeat([0, 1, 2], 30)), same)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_clusters": ()}, ValueError, r"n_clusters=\(\) is empty; give at least one number"),
+        ({"n_clusters": 0}, ValueError, "n_clusters=0 is out of range; give an int of at least 1"),
+        ({"n_clusters": [10, 2.5]}, TypeError, "n_clusters=2.5 is not an integer"),
+        ({"n_clusters": "10"}, TypeError, "n_clusters='10' is not an integer"),
+        ({"shrinkage": 0}, ValueError, "shrinkage=0"),
+        ({"cv": 1}, ValueError, "cv=1"),
+    ],
+)
+def test_bad_centring(blobs, parameters, error, message):
+    with pytest.raises(error, match=message):
+        NuisanceCentering(**parameters).fit(*blobs)
 
 
 # Folds -----------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from simtree.representation import (
     LogisticPosterior,
     MarginalQuantiles,
     NetworkPosterior,
+    NuisanceCentering,
     WithinClassWhitening,
 )
 
@@ -271,6 +272,18 @@ def _normalised_gaussian(size: Size) -> Similarity:
     return GaussianSimilarity(representation=make_pipeline(StandardScaler(), WithinClassWhitening(), Normalizer()))
 
 
+def _without_nuisance() -> Any:
+    return make_pipeline(MarginalQuantiles(output="normal"), NuisanceCentering())
+
+
+def _centred_gaussian(size: Size) -> Similarity:
+    return GaussianSimilarity(representation=_without_nuisance())
+
+
+def _centred_boosting_on_f(size: Size) -> Similarity:
+    return _boosting(size, representation=_without_nuisance(), coordinates=[*F, *PAIRWISE], same_weighting="identities")
+
+
 def _cohort_cosine(size: Size) -> Similarity:
     return CohortNormalization(DistanceSimilarity(metric="cosine"))
 
@@ -357,10 +370,14 @@ CANDIDATES: Mapping[str, Candidate] = {
     "Gaussian likelihood ratio of features as given": Candidate(lambda size: GaussianSimilarity()),
     "Gaussian likelihood ratio of whitened features of length one": Candidate(_normalised_gaussian),
     "Gaussian likelihood ratio": Candidate(_gaussian),
+    "Gaussian likelihood ratio without nuisance": Candidate(_centred_gaussian, OPEN_SET),
     "forest on f and pairwise coordinates": Candidate(_on_f, OPEN_SET, after="boosting on f and pairwise coordinates"),
     "forest along discriminant directions": Candidate(_oblique, OPEN_SET, after="boosting along discriminant directions"),
     "boosting on f and pairwise coordinates": Candidate(_boosting_on_f),
     "boosting along discriminant directions": Candidate(_boosting_oblique),
+    "boosting on f and pairwise coordinates without nuisance": Candidate(
+        _centred_boosting_on_f, OPEN_SET, after="boosting on f and pairwise coordinates"
+    ),
     "forest relative to a cohort": Candidate(_cohort_forest, OPEN_SET, after="forest on f and pairwise coordinates"),
     "forest on all coordinates": Candidate(_on_all, OPEN_SET, after="boosting on f and pairwise coordinates"),
     "forest on whitened samples": Candidate(_on_whitened, OPEN_SET, after="boosting on f and pairwise coordinates"),

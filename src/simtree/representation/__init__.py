@@ -10,6 +10,7 @@ from simtree.representation._landmarks import LandmarkFeatures
 from simtree.representation._logistic import LogisticPosterior
 from simtree.representation._mean import MeanPosterior
 from simtree.representation._network import NetworkPosterior
+from simtree.representation._nuisance import NuisanceCentering
 from simtree.representation._posterior import ForestPosterior
 from simtree.representation._quantiles import MarginalQuantiles
 from simtree.representation._rarity import RarityEncoder
@@ -26,6 +27,7 @@ __all__ = [
     "MarginalQuantiles",
     "MeanPosterior",
     "NetworkPosterior",
+    "NuisanceCentering",
     "RarityEncoder",
     "WithinClassWhitening",
 ]

@@ -17,12 +17,9 @@ from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, check_integer, check_n_jobs, check_real, count
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
-from simtree.representation._base import Floats, check_represented, filled_in_blocks
+from simtree.representation._base import Floats, check_represented, class_means, filled_in_blocks
+from simtree.representation._clusters import MIN_MEMBERS, cluster_numbers
 
-# A landmark is the mean of at least this many distinct training rows, so that it does not disclose a sample.
-MIN_MEMBERS = 5
-# Iterations of k-means.
-MAX_ITERATIONS = 10
 # Named values of gamma, as multiples of 1 / (n_features * variance of all entries).
 GAMMAS = {"scale": 1.0, "wide": 0.1}
 # Squares of smaller differences are lost.
@@ -241,25 +238,13 @@ def draw_features(
 
 def _centres(rows: NDArray[Any], n_landmarks: int, rng: np.random.Generator) -> Floats:
     """Return cluster centres as columns, each the mean of at least `MIN_MEMBERS` distinct rows."""
-    from sklearn.cluster import KMeans
-    from sklearn.metrics import pairwise_distances_argmin
-
     if len(rows) < MIN_MEMBERS:
         raise ValueError(
             f"X has {count(len(rows), 'distinct row')}, but landmarks='kmeans' requires at least {MIN_MEMBERS}; "
             "give more rows, or set landmarks='fourier'."
         )
-    n_clusters = min(n_landmarks, len(rows) // MIN_MEMBERS)
-    seed = int(rng.integers(2**31))
-    # A few iterations are enough: landmarks must be spread out, not optimal.
-    centres = KMeans(n_clusters, init="random", n_init=1, max_iter=MAX_ITERATIONS, random_state=seed).fit(rows).cluster_centers_
-    # A centre with few members could disclose one of them: drop it and assign its members to the nearest remaining centre.
-    sizes = np.bincount(pairwise_distances_argmin(rows, centres), minlength=n_clusters)
-    centres = centres[sizes >= MIN_MEMBERS]
-    nearest = pairwise_distances_argmin(rows, centres)
-    sums = np.zeros_like(centres)
-    np.add.at(sums, nearest, rows)
-    return np.ascontiguousarray((sums / np.bincount(nearest, minlength=len(centres))[:, None]).T)
+    nearest = cluster_numbers(rows, min(n_landmarks, len(rows) // MIN_MEMBERS), rng)
+    return np.ascontiguousarray(class_means(rows, nearest).T)
 
 
 def _fourier(n_features: int, n_directions: int, gamma: float, rng: np.random.Generator) -> FourierFeatures:

@@ -12,10 +12,15 @@ from simtree._utils.validation import check_integer, check_n_jobs, check_real
 from simtree.io._fields import Fields, moderate
 from simtree.io._registry import REPRESENTATION, register
 from simtree.pairs._directions import signed
-from simtree.representation._base import MAX_CLASSES, Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
-
-# Minimum variance of a direction relative to the mean variance: below it there is only rounding error.
-MIN_VARIANCE = 1e-12
+from simtree.representation._base import (
+    MAX_CLASSES,
+    Codes,
+    Floats,
+    LabelledRepresentation,
+    filled_in_blocks,
+    folds_of_rows,
+    inverse_root,
+)
 
 
 class Moments(NamedTuple):
@@ -163,13 +168,11 @@ class WithinClassWhitening(LabelledRepresentation):
 
     def _scales(self, moments: Moments) -> Scales:
         counts, sums, gram = moments
-        n, n_features = counts.sum(), gram.shape[0]
+        n = counts.sum()
         # A class without remaining rows has no mean; its sum is zero up to rounding.
         centres = sums / np.maximum(counts, 1.0)[:, None]
         within = (gram - sums.T @ centres) / max(n - np.count_nonzero(counts), 1.0)
-        size = max(float(np.trace(within)) / n_features, 0.0) or 1.0
-        variances, vectors = np.linalg.eigh((1.0 - self.shrinkage) * within + self.shrinkage * size * np.eye(n_features))
-        whitening = (vectors / np.sqrt(np.maximum(variances, MIN_VARIANCE * size))) @ vectors.T
+        whitening = inverse_root(within, self.shrinkage)
         offsets = (centres - sums.sum(axis=0) / n) @ whitening
         ratios, directions = np.linalg.eigh((offsets * counts[:, None]).T @ offsets / n)
         # Means of few rows differ even if their classes do not: subtract the expected sampling variance.
