@@ -32,6 +32,7 @@ from simtree.representation import _kernel_choice as kernel_choice
 from simtree.representation import _landmarks as landmarks
 from simtree.representation import _posterior as posterior
 from simtree.representation._class_trees import join_trees
+from simtree.representation._clusters import cluster_numbers
 
 finite = st.floats(-1e300, 1e300)
 
@@ -522,6 +523,18 @@ def test_turned_and_scaled_samples_are_centred_alike(rng):
     turned = 100.0 * np.linalg.qr(rng.normal(size=(3, 3)))[0]
     centring = NuisanceCentering(random_state=0)
     np.testing.assert_allclose(centring.fit_transform(X @ turned + 7, y), centring.fit_transform(X, y) @ turned + 7, rtol=1e-8)
+
+
+def test_clusters_are_found_on_few_of_many_rows(rng, monkeypatch):
+    X, y, _ = speakers(rng)
+    sizes = []
+    monkeypatch.setattr("simtree.representation._nuisance.MAX_ROWS", 200)
+    monkeypatch.setattr(
+        "simtree.representation._nuisance.cluster_numbers",
+        lambda rows, *how: sizes.append(len(rows)) or cluster_numbers(rows, *how),
+    )
+    assert auc_of_gaussian(X, y, NuisanceCentering(random_state=0)) > 0.98
+    assert set(sizes) == {200}
 
 
 def test_centring_does_not_learn_random_labels(rng):

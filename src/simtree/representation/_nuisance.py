@@ -28,6 +28,8 @@ from simtree.representation._folded import softmax
 
 # A cluster has this many distinct rows on average, at least.
 ROWS_PER_CLUSTER = 10
+# Rows from which the clusterings of a fold are found, at most; the means of classes are those of all rows.
+MAX_ROWS = 50_000
 # More clusterings in a model file are treated as damage.
 MAX_CLUSTERINGS = 1 << 16
 
@@ -138,9 +140,8 @@ class NuisanceCentering(LabelledRepresentation):
         centred = X - self.mean_
         for_folds, *for_clusters = rng.spawn(1 + self.cv)
         folds = folds_of_rows(codes, self.cv, for_folds)
-        parts = [(centred[folds != fold], codes[folds != fold]) for fold in range(self.cv)]
         learned = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._clusterings)(*part, generator) for part, generator in zip(parts, for_clusters, strict=True)
+            delayed(self._clusterings)(centred, codes, folds != fold, generator) for fold, generator in enumerate(for_clusters)
         )
         self.clusterings_ = [clustering for of_fold in learned for clustering in of_fold]
         if not cross_fitted:
@@ -150,14 +151,18 @@ class NuisanceCentering(LabelledRepresentation):
             found[folds == fold] = self._centred(X[folds == fold], of_fold)
         return found
 
-    def _clusterings(self, X: Floats, codes: Codes, rng: np.random.Generator) -> list[Clustering]:
-        """Return the clusterings of some samples, without those for which there are too few samples."""
+    def _clusterings(self, X: Floats, codes: Codes, used: NDArray[np.bool_], rng: np.random.Generator) -> list[Clustering]:
+        """Return the clusterings of the samples that are used, without those for which there are too few samples."""
+        X, codes = X[used], codes[used]
         codes = np.unique(codes, return_inverse=True)[1]
-        deviations = X - class_means(X, codes)[codes]
+        means = class_means(X, codes)
+        rows = np.flatnonzero(np.bincount(codes)[codes] > 1)
+        if len(rows) > MAX_ROWS:
+            rows = np.sort(rng.choice(rows, MAX_ROWS, replace=False))
         # Rows that occur again and again would be clusters of their own, whose means disclose them.
-        first = np.sort(np.unique(X, axis=0, return_index=True)[1])
-        rows = first[np.bincount(codes)[codes[first]] > 1]
-        deviations, samples = deviations[rows], X[rows]
+        rows = rows[np.sort(np.unique(X[rows], axis=0, return_index=True)[1])]
+        samples = X[rows]
+        deviations = samples - means[codes[rows]]
         covariance = deviations.T @ deviations / max(len(rows), 1)
         # Without any deviation, or with some whose squares underflow, there is nothing to cluster.
         if not np.trace(covariance) > np.finfo(np.float64).tiny:
