@@ -11,6 +11,7 @@ the square of their number. LightGBM drops at an FPR of 0.0001: leaves with few 
 pairs highest, about as many different as same. Boosting along Fisher directions was run later than the other models, beside
 programs that took most of the time, so its seconds say nothing. The test images are the same in all splits, so standard
 deviations reflect pairs and random seeds only.""",
+    "mnist_boosting": "",
     "keystroke": """Compared on the training people: cosines of whitened quantiles with and without landmarks, forests on raw
 features, on quantiles and on whitened quantiles, refilled forests, the likelihood ratio, and ensembles of two to five of
 these. Which single model is best varies between groups of people: quantiles help for most people, but they bound values
@@ -54,6 +55,7 @@ them as well, and their mean is the strongest baseline. AutoSimilarity was run a
 simpler and large networks had been added: it is within 0.01 of the best baseline at all rates but the lowest, where the
 differences are within two standard errors. The random features of its kernel classifier were made more for small tables after
 a split of isolet had shown how much chance there was in them; the number was chosen on the training side of split 0.""",
+    "uci_boosting": "",
     "small_tables": """The tables were used while AutoSimilarity was developed. That it gives up no candidate after a fold
 of few samples, and grows more trees on few samples, follows from sonar and ionosphere, which were then run again. On sonar
 it remains behind: with some 170 samples to choose and fit on, chance decides more than the rule of choice; on the training

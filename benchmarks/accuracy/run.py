@@ -1,7 +1,7 @@
 """Compare the accuracy of simtree with other libraries on one data set; writes JSON, a table and a plot.
 
-    python benchmarks/accuracy/run.py mnist|keystroke|audio|audio_boosting|lfw|lfw_boosting|uci|small_tables|small_people
-        [--choose] [--splits 1-5] [--problems letter] [--only ours] [--without-folds] [--out results]
+    python benchmarks/accuracy/run.py mnist|mnist_boosting|keystroke|audio|audio_boosting|lfw|lfw_boosting|uci|uci_boosting|
+        small_tables|small_people [--choose] [--splits 1-5] [--problems letter] [--only ours] [--without-folds] [--out results]
         [--into docs/results/accuracy]
 
 All models of a table are trained on one side of a split and score the same pairs of the other. ``--choose`` uses the training
