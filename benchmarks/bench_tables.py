@@ -1,7 +1,7 @@
 """Tables with holes: boosted trees of simtree and of LightGBM and XGBoost on the same pairs, and what missing values cost.
 
     SIMTREE_DATA=folder python benchmarks/bench_tables.py [--quick] [--data keystroke satimage lfw] [--rates 0.1] [--out FILE]
-    python benchmarks/bench_tables.py --costs [--before FOLDER] [--out FILE]
+    python benchmarks/bench_tables.py --costs [--data keystroke satimage] [--before FOLDER] [--out FILE]
     python benchmarks/bench_tables.py --page [--out FILE] [--docs docs]
 
 A tenth or three tenths of the cells are deleted, from training and test samples alike: at random; more often the further a
@@ -14,7 +14,8 @@ runs are collected in one file, docs/results/tables.json by default, and what it
 docs/missing_measured.md of it.
 
 ``--costs`` compares the CPU time and the peak memory of fits: of complete samples with those of another version of simtree,
-whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones. Cells with missing values are harder
+whose sources are in FOLDER, and of samples with 30 % missing with those of complete ones. The samples are synthetic, of 100
+identities that complete samples tell apart easily, or those of the data that are named. Cells with missing values are harder
 to make pure, so that a forest has more of them: the time per cell is compared, too. The peers are given the matrix of features,
 whose computation is not counted, with the further features if values are missing.
 """
@@ -69,6 +70,7 @@ LEAVES, RATES = (63, 15), (0.1, 0.03)
 # Share of the rounds and pairs of a run that only checks that everything works.
 CHECK_SHARE = 0.01
 MEDIANS = "simtree, medians"
+SYNTHETIC = "synthetic, 40 features"
 N_BLOCKS = 5
 BEGIN, END = "<!-- begin: printed by benchmarks/bench_tables.py --page -->", "<!-- end -->"
 # The page before there is one; later runs replace its tables only.
@@ -230,12 +232,12 @@ def run(
 # Costs, each measured in a fresh process that prints CPU seconds and the peak of its memory in bytes
 
 
-def cost_of(model: str, share: float, n_pairs: int) -> tuple[float, int, int]:
+def cost_of(model: str, share: float, n_pairs: int, name: str = SYNTHETIC) -> tuple[float, int, int]:
     """Return the CPU time of a second fit in this process, the peak memory above that before it, and the number of cells.
 
     The cells of peers, whose trees have a fixed number of leaves, are not counted.
     """
-    data = make_samples(100, 40, 40)
+    data = make_samples(100, 40, 40) if name == SYNTHETIC else PROBLEMS[name][0]()
     X = with_holes(data.X, "at random", share, 0) if share else data.X
     if model in peers_boosted.LIBRARIES:
         pairs = Training(X, data.y, None, 0, n_jobs=1).pairs(n_pairs)
@@ -259,9 +261,9 @@ def cost_of(model: str, share: float, n_pairs: int) -> tuple[float, int, int]:
     return seconds, peak, sum(tree.n_cells for tree in getattr(made, "trees_", ()))
 
 
-def in_other_sources(sources: Path, model: str, share: float, n_pairs: int) -> tuple[float, int, int]:
+def in_other_sources(sources: Path, *case: Any) -> tuple[float, int, int]:
     """Return `cost_of` in a new process with other sources of simtree."""
-    call = f"import bench_tables; print(*bench_tables.cost_of({model!r}, {share!r}, {n_pairs!r}))"
+    call = f"import bench_tables; print(*bench_tables.cost_of(*{case!r}))"
     path = os.pathsep.join([str(sources.resolve()), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, "-c", call], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
@@ -270,7 +272,7 @@ def in_other_sources(sources: Path, model: str, share: float, n_pairs: int) -> t
     return float(seconds), int(peak), int(cells)
 
 
-def costs(before: Path | None, n_pairs: int, n_runs: int) -> dict[str, Any]:
+def costs(name: str, before: Path | None, n_pairs: int, n_runs: int) -> dict[str, Any]:
     """Return CPU seconds, peak memory and cells of all runs, which alternate so that other load meets all of them alike."""
     here = ROOT / "src"
     cases = {"complete": (here, 0.0), "30 % missing": (here, 0.3)}
@@ -282,7 +284,7 @@ def costs(before: Path | None, n_pairs: int, n_runs: int) -> dict[str, Any]:
             for case, (sources, share) in cases.items():
                 if model in PEERS and sources != here:
                     continue
-                seconds, peak, cells = in_other_sources(sources, model, share, n_pairs)
+                seconds, peak, cells = in_other_sources(sources, model, share, n_pairs, name)
                 of_case = found.setdefault(model, {}).setdefault(case, {"seconds": [], "peak": [], "cells": cells})
                 of_case["seconds"].append(seconds)
                 of_case["peak"].append(peak)
@@ -355,8 +357,8 @@ def tables(report: dict[str, Any]) -> str:
         lost = "\n".join(f"- {line}" for line in worse) or "- none"
         says = f"Of {n_all} comparisons, simtree is behind by more than a standard error in {len(worse)}:"
         parts += [f"## {name}", how, says, lost, accuracy_table(problem)]
-    if "costs" in report:
-        parts += ["## Costs", f"{report['costs']['n_pairs']:,} pairs at a time, 40 features.", cost_table(report["costs"])]
+    for name, measured in report.get("costs", {}).items():
+        parts += [f"## Costs: {name}", f"{measured['n_pairs']:,} pairs at a time.", cost_table(measured)]
     return "\n\n".join(parts)
 
 
@@ -396,11 +398,14 @@ def main() -> None:
     if options.page:
         write_page(report, options.docs / "missing_measured.md")
         return
+    needs_data = options.data is not None if options.costs else not options.quick
+    if needs_data and not os.environ.get("SIMTREE_DATA"):
+        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --quick.\n")
     if options.costs:
-        keep("costs", found=costs(options.before, 2_000 if options.quick else 100_000, 1 if options.quick else 5))
+        for name in options.data or [SYNTHETIC]:
+            found = costs(name, options.before, 2_000 if options.quick else 100_000, 1 if options.quick else 5)
+            keep("costs", name, found=found)
     else:
-        if not options.quick and not os.environ.get("SIMTREE_DATA"):
-            parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --quick.\n")
         names = ["quick"] if options.quick else options.data or [name for name in PROBLEMS if name != "quick"]
         test = Pairs(200, 1_000) if options.quick else Pairs(20_000, 100_000)
         numbers = [1] if options.quick else range(1, options.splits + 1)

@@ -50,6 +50,14 @@ def test_costs_are_compared_as_a_whole_and_per_cell():
     assert "| LightGBM | 30 % missing | 1.50 | 0.0 | - | 1.500 | - | - |" in text
 
 
+def test_costs_are_shown_for_each_data_set():
+    case = {"seconds": [1.0], "peak": [1_000_000], "cells": 0}
+    measured = {"n_pairs": 1_000, "found": {"boosting": {"complete": case}}}
+    text = bench.tables({"costs": {"keystroke": measured, bench.SYNTHETIC: measured}})
+    assert "## Costs: keystroke\n\n1,000 pairs at a time." in text
+    assert "## Costs: synthetic, 40 features" in text
+
+
 def test_costs_of_a_peer_are_measured_on_the_same_pairs():
     pytest.importorskip("lightgbm")
     seconds, peak, cells = bench.cost_of("LightGBM", 0.3, 200)
