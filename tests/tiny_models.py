@@ -89,7 +89,7 @@ MODELS = {
     "boosting-pipeline": _boosting(representation=make_pipeline(*WHITENED), coordinates=["product", "euclidean", "oblique"]),
     "gaussian": GaussianSimilarity(shrinkage=0.1, n_jobs=2),
     "gaussian-pipeline": GaussianSimilarity(representation=make_pipeline(*WHITENED)),
-    "gaussian-centred": GaussianSimilarity(representation=NuisanceCentering(n_clusters=(2, 3), cv=2, random_state=0)),
+    "gaussian-centred": GaussianSimilarity(representation=NuisanceCentering(n_clusters=3, cv=2, random_state=0)),
     "distance": DistanceSimilarity(metric="manhattan", n_jobs=2),
     "distance-pipeline": DistanceSimilarity(representation=make_pipeline(*WHITENED)),
     "distance-landmarks": DistanceSimilarity(

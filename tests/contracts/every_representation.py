@@ -40,7 +40,7 @@ LABELLED = {
     "discriminant-waves": KernelDiscriminant(n_landmarks=30, landmarks="fourier", n_repeats=2, random_state=0),
     "discriminant-chosen": KernelDiscriminant(n_landmarks=300, landmarks="fourier", gamma="auto", alpha="auto", random_state=0),
     "discriminant-projected": KernelDiscriminant(n_landmarks=20, max_classes=3, random_state=0),
-    "nuisance": NuisanceCentering(n_clusters=(2, 4), random_state=0),
+    "nuisance": NuisanceCentering(n_clusters=4, random_state=0),
     "whitening": WithinClassWhitening(random_state=0),
     "whitening-weighted": WithinClassWhitening(emphasis=0.25, shrinkage=0.5, center=False, n_components=2, random_state=0),
 }

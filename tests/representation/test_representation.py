@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
@@ -32,7 +33,8 @@ from simtree.representation import _kernel_choice as kernel_choice
 from simtree.representation import _landmarks as landmarks
 from simtree.representation import _posterior as posterior
 from simtree.representation._class_trees import join_trees
-from simtree.representation._clusters import cluster_numbers
+from simtree.representation._clusters import MIN_MEMBERS, cluster_numbers
+from simtree.representation._nuisance import Covariance
 
 finite = st.floats(-1e300, 1e300)
 
@@ -498,24 +500,32 @@ def test_what_nobody_labelled_is_removed_from_samples_of_new_identities(rng):
 
 def test_centring_is_the_mean_of_deviations_by_probability(rng):
     X, y, _ = speakers(rng)
-    centring = NuisanceCentering(n_clusters=(3, 5), cv=2, random_state=0).fit(X, y)
-    assert [len(clustering.intercepts) for clustering in centring.clusterings_] == [3, 5, 3, 5]
-    expected = [
-        softmax((X - X.mean(axis=0)) @ clustering.weights + clustering.intercepts, axis=1) @ clustering.deviations
-        for clustering in centring.clusterings_
-    ]
-    np.testing.assert_allclose(centring.transform(X), X - np.mean(expected, axis=0), rtol=1e-12)
+    centring = NuisanceCentering(n_clusters=5, random_state=0).fit(X, y)
+    weights, intercepts, deviations = centring.clustering_
+    assert len(intercepts) == 5
+    expected = softmax((X - X.mean(axis=0)) @ weights + intercepts, axis=1) @ deviations
+    np.testing.assert_allclose(centring.transform(X), X - expected, rtol=1e-12)
 
 
-def test_clusters_are_recognised_as_by_discriminant_analysis(rng):
+def test_clusters_are_recognised_as_by_discriminant_analysis_that_is_half_as_sure(rng):
     X, y, _ = speakers(rng, noise=2.0)
     deviations = X - base.class_means(X, y)[y]
     clusters = rng.integers(0, 4, len(X))
     shrinkage = 0.25
-    found = NuisanceCentering(shrinkage=shrinkage)._clustering(X, deviations, clusters)
+    found = NuisanceCentering(shrinkage=shrinkage)._recognised(X, deviations, clusters)
     theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(X, clusters)
-    np.testing.assert_allclose(softmax(X @ found.weights + found.intercepts, axis=1), theirs.predict_proba(X), rtol=1e-8)
+    expected = softmax(0.5 * np.log(theirs.predict_proba(X)), axis=1)
+    np.testing.assert_allclose(softmax(X @ found.weights + found.intercepts, axis=1), expected, rtol=1e-8)
     np.testing.assert_allclose(found.deviations, [deviations[clusters == k].mean(axis=0) for k in range(4)])
+
+
+@pytest.mark.parametrize("shape", [(7, 30), (30, 7), (12, 12)])
+def test_many_features_have_the_covariance_of_few(rng, shape):
+    rows, shrinkage = rng.normal(size=shape) * rng.uniform(0.1, 3.0, shape[1]), 0.3
+    found, root = Covariance.of(rows, shrinkage), base.inverse_root(rows.T @ rows / len(rows), shrinkage)
+    others = rng.normal(size=(4, shape[1]))
+    np.testing.assert_allclose(found.solve(others), others @ root @ root, rtol=1e-8)
+    np.testing.assert_allclose(cdist(*2 * [found.whiten(rows)]), cdist(*2 * [rows @ root]), rtol=1e-8, atol=1e-8)
 
 
 def test_turned_and_scaled_samples_are_centred_alike(rng):
@@ -537,6 +547,44 @@ def test_clusters_are_found_on_few_of_many_rows(rng, monkeypatch):
     assert set(sizes) == {200}
 
 
+def test_a_cluster_is_of_several_identities(rng):
+    """One person is seen at a place where nobody else is: the mean deviation there would tell of that person alone."""
+    X, y, _ = speakers(rng, n=20)
+    X[:10] += 50.0
+    clusters = []
+
+    def spied(rows, n_clusters, generator, identities):
+        clusters.append((cluster_numbers(rows, n_clusters, generator, identities), identities))
+        return clusters[-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simtree.representation._nuisance.cluster_numbers", spied)
+        NuisanceCentering(n_clusters=20, random_state=0).fit(X, y)
+    assert clusters
+    for numbers, identities in clusters:
+        assert all(len(np.unique(identities[numbers == k])) >= MIN_MEMBERS for k in range(numbers.max() + 1))
+
+
+def test_a_model_holds_one_mean_per_cluster_and_none_of_a_fold(rng):
+    """Means of a cluster with and without some rows would disclose these rows by their difference."""
+    X, y, _ = speakers(rng)
+    state = NuisanceCentering(n_clusters=5, random_state=0).fit(X, y)._get_fitted_state()
+    assert set(state) == {"n_classes", "mean", "clustering"}
+    assert state["clustering"]["deviations"].shape == (5, 3)
+
+
+def test_all_samples_are_centred_or_none(rng):
+    """Some folds of so few samples leave enough for two clusters, and others do not."""
+    centred = set()
+    for n in (24, 26, 28, 30, 60):
+        X, y, _ = speakers(np.random.default_rng(n), n=n // 4, n_samples=4)
+        centring = NuisanceCentering(random_state=0)
+        changed = (centring.fit_transform(X, y) != X).any(axis=1)
+        assert changed.all() == changed.any() == (centring.clustering_ is not None)
+        centred.add(bool(changed.all()))
+    assert centred == {False, True}
+
+
 def test_centring_does_not_learn_random_labels(rng):
     X, y = rng.normal(size=(300, 20)), np.arange(300) % 30
     centred = NuisanceCentering(random_state=0).fit_transform(X, y)
@@ -546,12 +594,14 @@ def test_centring_does_not_learn_random_labels(rng):
 
 
 @pytest.mark.parametrize(
-    "y", [np.repeat(np.arange(4), 2), np.concatenate([np.arange(39), [0]])], ids=["few samples", "one class with two samples"]
+    "y",
+    [np.repeat(np.arange(4), 2), np.concatenate([np.arange(39), [0]]), np.repeat(np.arange(4), 50)],
+    ids=["few samples", "one class with two samples", "few identities"],
 )
 def test_without_clusters_samples_stay_as_they_are(rng, y):
     X = rng.normal(size=(len(y), 3))
     centring = NuisanceCentering(random_state=0).fit(X, y)
-    assert not centring.clusterings_
+    assert centring.clustering_ is None
     np.testing.assert_array_equal(centring.transform(X), X)
 
 
@@ -566,9 +616,8 @@ def test_samples_that_repeat_are_no_cluster(rng):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"n_clusters": ()}, ValueError, r"n_clusters=\(\) is empty; give at least one number"),
         ({"n_clusters": 0}, ValueError, "n_clusters=0 is out of range; give an int of at least 1"),
-        ({"n_clusters": [10, 2.5]}, TypeError, "n_clusters=2.5 is not an integer"),
+        ({"n_clusters": 2.5}, TypeError, "n_clusters=2.5 is not an integer"),
         ({"n_clusters": "10"}, TypeError, "n_clusters='10' is not an integer"),
         ({"shrinkage": 0}, ValueError, "shrinkage=0"),
         ({"cv": 1}, ValueError, "cv=1"),
