@@ -269,23 +269,6 @@ def test_a_candidate_without_trees_scores_each_pair_once(round_people, monkeypat
     assert cost.of_fold(source) == pytest.approx(n_scored / 1000, rel=0.01)
 
 
-@pytest.mark.parametrize(("constant", "per_sample"), [(10.0, 0.0), (0.0, 0.01), (10.0, 0.01)])
-def test_what_does_not_grow_with_samples_is_not_extrapolated(monkeypatch, constant, per_sample):
-    """A network makes as many updates of many samples as of few."""
-    clock = [0.0]
-
-    class Slow(DistanceSimilarity):
-        def fit(self, X, y, **options):
-            clock[0] += constant + per_sample * len(X)
-            return super().fit(X, y, **options)
-
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
-    X, y = np.random.default_rng(0).normal(size=(6_000, 2)), np.arange(6_000) % 100
-    cost = timing.measure_cost(lambda size: Slow(), X, PairSampler(y), None)
-    assert cost.of_fold(PairSampler(y)) == pytest.approx(constant + per_sample * 6_000, rel=0.01)
-    assert cost.of_last_fit(PairSampler(y), 5.0) == pytest.approx(constant + per_sample * 30_000, rel=0.01)
-
-
 def test_trees_of_a_representation_are_not_grown_on_pairs(digits):
     posteriors = PosteriorSimilarity(ForestPosterior(n_estimators=20, random_state=0))
     assert timing.measure_cost(lambda size: posteriors, *digits_source(digits), None).per_pair == 0.0

@@ -61,10 +61,8 @@ class Cost:
 
     Parameters
     ----------
-    constant : float
-        Seconds of a fit that depend neither on trees and pairs nor on samples, such as those of a network's updates.
-    of_samples : float
-        Seconds of a fit that do not depend on trees and pairs, but on samples, for as many as in a fold.
+    fixed : float
+        Seconds of a fit that do not depend on trees and pairs, for as many samples as in a fold.
     per_pair : float
         Seconds of a fit per tree and pair.
     score : float
@@ -72,11 +70,10 @@ class Cost:
     score_per_pair : float
         Seconds of scoring per tree and pair.
     growth : float
-        How much longer what does not depend on trees and pairs takes at the large size.
+        How much longer the fixed part takes at the large size.
     """
 
-    constant: float
-    of_samples: float
+    fixed: float
     per_pair: float
     score: float
     score_per_pair: float
@@ -85,83 +82,54 @@ class Cost:
     def of_fold(self, known: PairSource) -> float:
         """Return the seconds to be fitted on the samples of a fold at the small size, and to score the held-out pairs."""
         size = _sized(presets.SMALL, known)
-        fit = self.constant + self.of_samples + size.n_trees * n_drawn(size.n_pairs, known) * self.per_pair
+        fit = self.fixed + size.n_trees * n_drawn(size.n_pairs, known) * self.per_pair
         return fit + self.score + presets.SMALL.n_trees * n_drawn(VALIDATION_PAIRS, known, SAME_SHARE) * self.score_per_pair
 
     def of_last_fit(self, source: PairSource, times: float) -> float:
         """Return the seconds to be fitted at the large size, on this many times as many samples as in a fold."""
         size = _sized(presets.LARGE, source)
-        whatever_its_pairs = (self.constant + self.of_samples * times) * self.growth
-        return whatever_its_pairs + size.n_trees * n_drawn(size.n_pairs, source) * self.per_pair
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """Samples that a candidate is tried on, and their pairs."""
-
-    make: Callable[[Size], Any]
-    samples: NDArray[Any]
-    known: PairSource
-    groups: Units | None
-    n_jobs: int | None
-
-    def of_some(self, n_rows: int) -> _Trial:
-        """Return a trial on some of the samples; on all of them if pairs are given, or no same pair is among the others."""
-        n = len(self.samples)
-        if self.known.labels is None or n <= n_rows:
-            return self
-        rows = np.unique(np.linspace(0, n - 1, n_rows).astype(np.int64))
-        try:
-            known = restricted(self.known, rows)
-        except ValueError:  # so few samples of an identity are among them that there is no same pair
-            return self
-        return _Trial(self.make, self.samples[rows], known, None if self.groups is None else self.groups[rows], self.n_jobs)
-
-    def model(self, n_pairs: int) -> Any:
-        """Return an unfitted candidate with one tree per job, on this many pairs."""
-        size = Size(effective_n_jobs(self.n_jobs), n_pairs, presets.SMALL.n_landmarks, presets.SMALL.n_extra_trees)
-        model = presets.seeded(self.make(size), 0, self.n_jobs)
-        model._only_scores = True  # as in a fold
-        return model
-
-    def seconds(self, model: Any) -> float:
-        """Return the seconds of a fit."""
-        return timed(lambda: model.fit(self.samples, **fit_arguments(self.known), **groups_for(model, self.groups)))
+        return self.fixed * self.growth * times + size.n_trees * n_drawn(size.n_pairs, source) * self.per_pair
 
 
 def measure_cost(
     make: Callable[[Size], Any], samples: NDArray[Any], known: PairSource, n_jobs: int | None, groups: Units | None = None
 ) -> Cost:
     """Return what a candidate costs, from fits on some of the samples and few pairs."""
-    trial, n_trees = _Trial(make, samples, known, groups, n_jobs).of_some(TRIAL_ROWS), effective_n_jobs(n_jobs)
-    model = trial.model(FEW_PAIRS)
-    fixed, per_pair = trial.seconds(model), 0.0
-    few, more = n_drawn(FEW_PAIRS, trial.known), n_drawn(TRIAL_PAIRS, trial.known)
+    n = len(samples)
+    rows = np.arange(n) if known.labels is None else np.unique(np.linspace(0, n - 1, min(n, TRIAL_ROWS)).astype(np.int64))
+    try:
+        some = restricted(known, rows)
+    except ValueError:  # so few samples of an identity are among them that there is no same pair
+        rows, some = np.arange(n), known
+    tried, n_trees = samples[rows], effective_n_jobs(n_jobs)
+    groups = None if groups is None else groups[rows]
+
+    def sized(n_pairs: int) -> Any:
+        model = presets.seeded(make(Size(n_trees, n_pairs, presets.SMALL.n_landmarks, presets.SMALL.n_extra_trees)), 0, n_jobs)
+        model._only_scores = True  # as in a fold
+        return model
+
+    def seconds(model: Any) -> float:
+        return timed(lambda: model.fit(tried, **fit_arguments(some), **groups_for(model, groups)))
+
+    model = sized(FEW_PAIRS)
+    fixed, per_pair = seconds(model), 0.0
+    few, more = n_drawn(FEW_PAIRS, some), n_drawn(TRIAL_PAIRS, some)
     grows = _grows_trees(model)
     if grows:
-        model = trial.model(TRIAL_PAIRS)
-        taken = trial.seconds(model)
+        model = sized(TRIAL_PAIRS)
+        taken = seconds(model)
         # On a busy machine the larger trial may be the faster one: half of its time is then taken for that of its pairs.
         per_pair = (taken - fixed) / (more - few) if more > few and taken > fixed else 0.5 * taken / more
         fixed = max(taken - per_pair * more, 0.0)
-    drawn = trial.known.sample(TRIAL_PAIRS, np.random.default_rng(0), shuffle=False)
+    drawn = some.sample(TRIAL_PAIRS, np.random.default_rng(0), shuffle=False)
     numbers = np.column_stack([drawn.first, drawn.second])
     # Samples are checked and represented before the first pair is scored.
-    one, many = (timed(partial(model.pair_score, pairs, trial.samples)) for pairs in (numbers[:1], numbers))
+    one, many = (timed(partial(model.pair_score, pairs, tried)) for pairs in (numbers[:1], numbers))
     scoring = max(many - one, 0.0) / len(numbers)
+    ratio = n / len(rows)
     scored_trees = n_trees if grows else presets.SMALL.n_trees  # one without trees takes as long whatever their number
-    ratio = len(samples) / len(trial.samples)
-    constant = _constant_part(trial, fixed, per_pair) if ratio > 1.0 else 0.0
-    return Cost(constant, (fixed - constant) * ratio, per_pair / n_trees, one * ratio, scoring / scored_trees, _growth(make))
-
-
-def _constant_part(trial: _Trial, fixed: float, per_pair: float) -> float:
-    """Return how much of the seconds of a fit, less those of its pairs, is there however few samples there are."""
-    half = trial.of_some(len(trial.samples) // 2)
-    if half is trial:
-        return 0.0
-    of_half = half.seconds(half.model(FEW_PAIRS)) - per_pair * n_drawn(FEW_PAIRS, half.known)
-    return float(np.clip(2.0 * of_half - fixed, 0.0, fixed))
+    return Cost(fixed * ratio, per_pair / n_trees, one * ratio, scoring / scored_trees, _growth(make))
 
 
 def _grows_trees(model: Any) -> bool:
