@@ -19,7 +19,13 @@ from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._store import selected
 from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, LEFT_OUT, TableColumns, is_chosen
-from simtree.representation._columns import ColumnRepresentation, takes_categories, takes_missing, with_numbered_columns
+from simtree.representation._columns import (
+    ColumnRepresentation,
+    takes_categories,
+    takes_missing,
+    with_matrix_columns,
+    with_table_columns,
+)
 from simtree.representation._imputer import Imputer
 from simtree.representation._known_codes import KnownCodes
 from simtree.representation._rarity import RarityEncoder
@@ -195,7 +201,7 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
     if "estimator" in parameters:
         return _set(model, estimator=_numbered(parameters["estimator"], columns))
     if "representation" in parameters:
-        representation = with_numbered_columns(parameters["representation"], columns.names)
+        representation = with_matrix_columns(parameters["representation"], columns)
         if takes_categories(representation) and "categorical_features" not in parameters and len(columns.categories):
             representation = make_pipeline(KnownCodes(columns.categories.tolist()), representation)
         model = _set(model, representation=representation)
@@ -205,7 +211,7 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
 
 
 def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
-    """Return a model of `reading_again` whose categories are those of the table, for another ``fit``; it is changed in place.
+    """Return a model of `reading_again` with columns of the table, for another ``fit``; it is changed in place.
 
     Parameters
     ----------
@@ -228,7 +234,9 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         return _set(model, estimator=unread(parameters["estimator"], columns))
     own = parameters.get("representation")
     if isinstance(own, Pipeline) and isinstance(own.steps[0][1], KnownCodes):
-        return _set(model, representation=own.steps[1][1])
+        own = own.steps[1][1]
+    if own is not None:
+        model = _set(model, representation=with_table_columns(own, columns))
     if is_chosen(parameters.get("categorical_features")):
         mask = [column.kind == CATEGORY for column in columns.columns]
         return _set(model, categorical_features=np.flatnonzero(mask).tolist())

@@ -1,0 +1,155 @@
+"""Columns of a representation are those of the table, by name, number or mask, wherever the model puts them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+import simtree
+from simtree import (
+    CohortNormalization,
+    ColumnRepresentation,
+    DistanceSimilarity,
+    GaussianSimilarity,
+    Imputer,
+    SimilarityTree,
+    StackedSimilarity,
+    VotingSimilarity,
+)
+
+COLUMNS = ["colour", "size", "when", "town", "weight"]
+WORDS, NUMBERS, DATE = ["colour", "town"], ["size", "weight"], ["when"]
+
+
+def visits(seed=0):
+    """A table in which words stand before numbers, and a date has a time."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(20), 8)
+    words = [np.where(rng.random(160) < 0.8, (y * step) % 7, rng.integers(0, 7, 160)) for step in (1, 3)]
+    hours = pd.to_timedelta(y * 60 + rng.integers(0, 40, 160), unit="h")
+    table = {
+        "colour": np.array(list("abcdefg"), dtype=object)[words[0]],
+        "size": y % 5 + rng.normal(size=160),
+        "when": pd.Timestamp("2020-01-01") + hours,
+        "town": np.array(list("tuvwxyz"), dtype=object)[words[1]],
+        "weight": y % 3 + rng.normal(size=160),
+    }
+    return pd.DataFrame(table), y
+
+
+def by(way, names):
+    """Columns of the table by name, by number or as a mask."""
+    numbers = [COLUMNS.index(name) for name in names]
+    return {
+        "name": names,
+        "number": numbers,
+        "number from the end": [number - len(COLUMNS) for number in numbers],
+        "mask": [name in names for name in COLUMNS],
+    }[way]
+
+
+def encoder(way, kind=ColumnTransformer, names=DATE):
+    return kind(
+        [
+            ("words", OneHotEncoder(handle_unknown="ignore"), by(way, WORDS)),
+            ("numbers", StandardScaler(), by(way, NUMBERS)),
+            ("days", make_pipeline(Imputer(), StandardScaler()), by(way, names)),
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", [ColumnTransformer, ColumnRepresentation])
+@pytest.mark.parametrize("way", ["number", "number from the end", "mask"])
+def test_numbers_and_masks_mean_the_columns_of_the_table(way, kind, tmp_path):
+    table, y = visits()
+    new = visits(1)[0]
+    model = GaussianSimilarity(representation=encoder(way, kind)).fit(table, y)
+    # What the transformers are given by hand, and the same columns by name.
+    parts = {name: (fitted, columns) for name, fitted, columns in model.representation_.transformers_}
+    np.testing.assert_allclose(parts["numbers"][0].mean_, table[NUMBERS].mean())
+    assert [len(values) for values in parts["words"][0].categories_] == [7, 7]
+    assert len(parts["days"][1]) == 2  # the day and the hour
+    scores = model.pairwise_score(new[:20])
+    by_name = GaussianSimilarity(representation=encoder("name", kind)).fit(table, y)
+    np.testing.assert_array_equal(by_name.pairwise_score(new[:20]), scores)
+    np.testing.assert_array_equal(model.pairwise_score(new[:20][COLUMNS[::-1]]), scores)
+    model.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(new[:20]), scores)
+    np.testing.assert_array_equal(again.fit(table, y).pairwise_score(new[:20]), scores)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda member: VotingSimilarity([("own", member), ("tree", SimilarityTree(max_depth=3, n_pairs=500, random_state=0))]),
+        lambda member: StackedSimilarity([("own", member), ("other", clone(member))], random_state=0),
+        lambda member: CohortNormalization(member, n_cohort=20, n_nearest=5, random_state=0),
+        lambda member: VotingSimilarity([("inner", VotingSimilarity([("own", member)])), ("own", clone(member))]),
+    ],
+)
+def test_members_mean_the_columns_of_the_table_too(make, tmp_path):
+    table, y = visits()
+    new = visits(1)[0]
+    model = make(GaussianSimilarity(representation=encoder("number"))).fit(table, y)
+    scores = model.pairwise_score(new[:10])
+    by_name = make(GaussianSimilarity(representation=encoder("name"))).fit(table, y)
+    np.testing.assert_array_equal(by_name.pairwise_score(new[:10]), scores)
+    model.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(new[:10]), scores)
+    np.testing.assert_array_equal(again.fit(table, y).pairwise_score(new[:10]), scores)
+
+
+def test_columns_of_a_transformer_inside_another_are_counted_there():
+    table, y = visits()
+
+    def outer(way):
+        # Of the date, the town and the weight, the transformer inside is given the last two.
+        inner = [("word", OneHotEncoder(handle_unknown="ignore"), [1]), ("number", StandardScaler(), [-1])]
+        return ColumnRepresentation([("some", ColumnRepresentation(inner), by(way, ["when", "town", "weight"]))])
+
+    expected = [("word", OneHotEncoder(handle_unknown="ignore"), ["town"]), ("number", StandardScaler(), ["weight"])]
+    plain = GaussianSimilarity(representation=ColumnRepresentation(expected)).fit(table, y)
+    for way in ("name", "number"):
+        found = GaussianSimilarity(representation=outer(way)).fit(table, y)
+        np.testing.assert_array_equal(found.pairwise_score(table[:9]), plain.pairwise_score(table[:9]))
+
+
+@pytest.mark.parametrize("first", [SimpleImputer(strategy="most_frequent"), Imputer(strategy="most_frequent", indicator=True)])
+def test_columns_after_a_step_that_keeps_them_are_those_of_the_table(first):
+    table, y = visits()
+    table.loc[::9, "town"] = None
+    coded = ColumnTransformer([("words", OrdinalEncoder(), [0, 3]), ("numbers", StandardScaler(), [1, 4])])
+    model = DistanceSimilarity(representation=make_pipeline(first, coded)).fit(table, y)
+    words, numbers = (step for _, step, _ in model.representation_.steps[1][1].transformers_)
+    assert [len(values) for values in words.categories_] == [7, 7]
+    np.testing.assert_allclose(numbers.mean_, table[NUMBERS].mean())
+
+
+@pytest.mark.parametrize("way", ["name", "number", "mask"])
+@pytest.mark.filterwarnings("ignore:X has no value", "ignore:X has the column 'when' of text")
+def test_a_column_that_is_left_out_is_named(way):
+    table, y = visits()
+    for left in (np.nan, [f"visit {k}" for k in range(len(y))]):
+        with pytest.raises(
+            ValueError, match=r"'days' has the column 'when', which the model leaves out.*; remove it from there"
+        ):
+            GaussianSimilarity(representation=encoder(way)).fit(table.assign(when=left), y)
+        kept = encoder(way).set_params(days="drop")
+        assert GaussianSimilarity(representation=kept).fit(table.assign(when=left), y).score(table, y) > 0.6
+
+
+def test_the_length_of_a_mask_is_that_of_the_table():
+    table, y = visits()
+    short = ColumnTransformer([("words", OneHotEncoder(), [True, False, False, True])])
+    with pytest.raises(ValueError, match="mask of length 4; X has 5 columns"):
+        GaussianSimilarity(representation=short).fit(table, y)
+    with pytest.raises(ValueError, match="columns has 5; give names, or numbers from -5 to 4"):
+        GaussianSimilarity(representation=ColumnTransformer([("words", OneHotEncoder(), [5])])).fit(table, y)
