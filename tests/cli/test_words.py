@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -68,7 +70,7 @@ def test_what_was_found_is_said(folder):
         "height: number, 11.5% missing; colour: category with 3 values, 12.5% missing; postcode: category with 4 values" in said
     )
     note = "'note' of text with a different value in nearly every row (96 values in 96 rows)"
-    assert f"{note}; it is left out, unless --categories names it" in said
+    assert f"{note}; it is left out, for no two rows can be equal in it." in said
     found = {column["name"]: column["kind"] for column in json.loads((folder / "fit.json").read_text())["columns"]}
     assert found == {"height": "number", "colour": "category", "postcode": "category", "note": "left out"}
 
@@ -201,6 +203,30 @@ def test_the_remedies_for_a_word_among_numbers_are_options(tmp_path):
         read_samples(tmp_path / "people.csv").features(["hold"], can_drop=True)
 
 
+def test_a_word_with_a_comma_stands_for_a_missing_value_as_the_error_says(tmp_path):
+    table = pd.DataFrame({"who": np.arange(60) // 6, "size": (np.arange(60) // 6 + np.arange(60) / 100).astype(str)})
+    table["colour"] = np.array(["red", "unknown"])[np.arange(60) % 2]
+    table.loc[::9, "size"] = "unknown, see notes"
+    table.to_csv(tmp_path / "people.csv", index=False)
+    command = [
+        "fit",
+        tmp_path / "people.csv",
+        "--label",
+        "who",
+        "-o",
+        tmp_path / "m.simtree",
+        "--model",
+        "tree",
+        "--n-jobs",
+        "1",
+    ]
+    remedy = re.search(r"say with (--missing=\S.*') that it stands", run(*command, code=1).stderr).group(1)
+    said = run(*command, *shlex.split(remedy)).stderr
+    assert "size: number, 11.7% missing; colour: category with 2 values." in said  # the part before the comma is a value
+    assert simtree.load(tmp_path / "m.simtree").columns_.tokens == ("unknown, see notes",)
+    run("evaluate", tmp_path / "m.simtree", tmp_path / "people.csv", "--label", "who", "--n-jobs", "1")
+
+
 def test_a_number_stands_for_a_missing_value(tmp_path):
     (tmp_path / "people.csv").write_text("who,hold,shop\nann,1,007\nann,-999,7\nbob,2.5,-999\nbob,3,\n")
     found = read_samples(tmp_path / "people.csv", ["shop"]).features(
@@ -314,9 +340,24 @@ def test_decimal_commas_are_named_before_a_column_is_taken_for_words(tmp_path):
 def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
     people()[["person", "note"]].to_csv(tmp_path / "people.csv", index=False)
     done = run("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", code=1)
-    assert "people.csv has no column left" in done.stderr
-    assert "name those of text in --categories" in done.stderr
+    assert "people.csv has no column left; give one of numbers, or of values that rows share." in done.stderr
     done = run(
         "fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", "--categories", "note", code=1
     )
     assert "--categories names the column 'note', whose values are all different" in done.stderr
+    # What is said of a column in which two rows are equal helps.
+    people()[["person", "note"]].replace("note 1", "note 0").to_csv(tmp_path / "people.csv", index=False)
+    done = run("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", code=1)
+    assert "people.csv has no column left; name those of text in --categories." in done.stderr
+    run(
+        "fit",
+        tmp_path / "people.csv",
+        "--label",
+        "person",
+        "-o",
+        tmp_path / "m.simtree",
+        "--trees",
+        "2",
+        "--categories",
+        "note",
+    )

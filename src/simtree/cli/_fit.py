@@ -33,7 +33,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._dask import Dask, columns_of, opened_cluster, read_for
 from simtree.cli._models import labelled_pairs
-from simtree.cli._tables import UNNAMED, Table, choose_features, named_columns, some_names
+from simtree.cli._tables import UNNAMED, Table, choose_features, missing_tokens, named_columns, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
 from simtree.models._description import describe_choice
@@ -171,7 +171,7 @@ def fit(
         names = choose_features(head, features or [], drop or [], others)
         _tell_unnamed(head, names)
         chosen = named_columns(head, categories or [], "--categories")
-        tokens = [token for entry in missing or [] for token in entry.split(",") if token]
+        tokens = missing_tokens(head, names, missing or [])
         options: dict[str, Any] = {"categories": chosen, "tokens": tokens, "can_drop": True}
         X = found.features(names, **options) if folder is None else folder.features(names)
         settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}

@@ -301,6 +301,16 @@ def named_columns(found: Table, given: Sequence[str], option: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
+def missing_tokens(found: Table, names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the words for a missing value that an option names, one by one or separated by commas."""
+    chosen: list[str] = []
+    for entry in given:
+        # A cell may have a comma in it, too.
+        is_cell = "," in entry and any((found.frame[name].astype(str) == entry).any() for name in names)
+        chosen += [entry] if is_cell else [piece for piece in entry.split(",") if piece]
+    return chosen
+
+
 def some_names(names: Sequence[str], most: int = 12) -> str:
     """Return names in quotes, only the first if there are many."""
     shown = ", ".join(map(repr, names[:most]))
