@@ -1,6 +1,8 @@
-"""Columns of a representation are those of the table, by name, number or mask, wherever the model puts them."""
+"""Tables given to models with a representation: columns by name, number or mask, and the lines that errors name."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pandas as pd
@@ -153,3 +155,41 @@ def test_the_length_of_a_mask_is_that_of_the_table():
         GaussianSimilarity(representation=short).fit(table, y)
     with pytest.raises(ValueError, match="columns has 5; give names, or numbers from -5 to 4"):
         GaussianSimilarity(representation=ColumnTransformer([("words", OneHotEncoder(), [5])])).fit(table, y)
+
+
+NEEDING = {
+    "voting": (VotingSimilarity([("f", SimilarityTree()), ("g", GaussianSimilarity())]), "'g'", "g"),
+    "stack": (StackedSimilarity([("f", SimilarityTree()), ("g", GaussianSimilarity())]), "'g'", "g"),
+    "cohort": (CohortNormalization(GaussianSimilarity(), n_cohort=20), "estimator", "estimator"),
+    "nested": (
+        VotingSimilarity([("f", SimilarityTree()), ("in", CohortNormalization(GaussianSimilarity(), n_cohort=20))]),
+        "estimator of 'in'",
+        "in__estimator",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEEDING)
+def test_the_member_that_needs_complete_numbers_is_named_with_the_line_that_helps(name):
+    model, where, path = NEEDING[name]
+    table, y = visits()
+    table = table[NUMBERS].mask(np.arange(160)[:, None] % 20 == [7, 9])
+    said = (
+        rf"column 'size', first in row 7; fill it in with (representation=.*) of simtree\.representation in {where}, a Gaussian"
+    )
+    with pytest.raises(ValueError, match=said):
+        clone(model).fit(table, y)
+    clone(model).set_params(**{f"{path}__representation": Imputer()}).fit(table, y)
+
+
+def test_the_member_that_needs_numbers_is_named_with_the_line_that_helps():
+    table, y = visits()
+    model = CohortNormalization(GaussianSimilarity(), n_cohort=20, random_state=0)
+    said = (
+        r"'colour' of text.*; give a data frame and representation=(.*) of scikit-learn in estimator, a GaussianSimilarity, or"
+    )
+    with pytest.raises(ValueError, match=said) as error:
+        model.fit(table[["colour", "size"]], y)
+    known = {"ColumnTransformer": ColumnTransformer, "OneHotEncoder": OneHotEncoder}
+    encoding = eval(re.search(said, str(error.value)).group(1), known)
+    model.set_params(estimator__representation=encoding).fit(table[["colour", "size"]], y)
