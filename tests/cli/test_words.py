@@ -69,7 +69,7 @@ def test_what_was_found_is_said(folder):
     assert (
         "height: number, 11.5% missing; colour: category with 3 values, 12.5% missing; postcode: category with 4 values" in said
     )
-    note = "'note' of text with a different value in nearly every row (96 values in 96 rows)"
+    note = "Warning: people.csv has the column 'note' of text with a different value in nearly every row (96 values in 96 rows)"
     assert f"{note}; it is left out, for no two rows can be equal in it." in said
     found = {column["name"]: column["kind"] for column in json.loads((folder / "fit.json").read_text())["columns"]}
     assert found == {"height": "number", "colour": "category", "postcode": "category", "note": "left out"}
@@ -178,12 +178,53 @@ def test_a_column_without_any_value_is_named_once_and_not_needed_later(tmp_path,
         *("--n-jobs", 1, *options),
     )
     assert done.stderr.count("has no value in column") == 1
-    assert "Warning: X has no value in column 'empty'; the model does not use it." in done.stderr
+    assert "Warning: people.csv has no value in column 'empty'; the model does not use it." in done.stderr
     scores = [
         run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / name).stdout
         for name in ("less.csv", "more.csv")
     ]
     assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--categories", "person"], "--categories names 'person', which is the label; leave it out there."),
+        (["--never-pair", "note", "--categories", "note"], "--categories names 'note', which is the column of --never-pair;"),
+        (
+            ["--drop", "postcode", "--categories", "postcode"],
+            "--categories and --drop both name 'postcode'; leave it out of one",
+        ),
+        (
+            ["--features", "colour", "--categories", "postcode"],
+            "--categories names 'postcode', which is not among --features; add",
+        ),
+    ],
+)
+def test_a_category_that_is_no_feature_is_named_with_the_reason(tmp_path, options, said):
+    people().drop(columns="height").to_csv(tmp_path / "people.csv", index=False)
+    command = ("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree")
+    assert said in run(*command, *options, code=1).stderr
+
+
+@pytest.mark.parametrize("holes", [True, False])
+def test_a_column_of_numbers_that_turned_to_dates_is_named_with_the_file(tmp_path, holes):
+    y = np.repeat(np.arange(12), 4)
+    table = pd.DataFrame({"person": y, "size": y + np.arange(48) / 100})
+    model = simtree.SimilarityTree(max_depth=1, random_state=0) if holes else simtree.DistanceSimilarity()
+    model.fit(table[["size"]], y).save(tmp_path / "m.simtree")
+    dates = table.assign(size=pd.Timestamp("2020-01-31"))
+    dates.to_parquet(tmp_path / "dates.parquet")
+    dates.to_csv(tmp_path / "dates.csv", index=False)
+    for name in ("dates.csv", "dates.parquet"):
+        said = run("evaluate", tmp_path / "m.simtree", tmp_path / name, "--label", "person", code=1).stderr
+        if holes:
+            assert f"{name} has the column 'size' of dates, such as '2020-01-31" in said
+            assert said.endswith("but the model was fitted on numbers there; convert it to numbers.\n")
+        else:
+            assert f"{name}: column 'size'" in said
+            assert "drop" not in said
+    assert "remove" not in said
 
 
 def test_one_wrong_cell_among_numbers_is_still_a_mistake(tmp_path):
