@@ -193,3 +193,20 @@ def test_the_member_that_needs_numbers_is_named_with_the_line_that_helps():
     known = {"ColumnTransformer": ColumnTransformer, "OneHotEncoder": OneHotEncoder}
     encoding = eval(re.search(said, str(error.value)).group(1), known)
     model.set_params(estimator__representation=encoding).fit(table[["colour", "size"]], y)
+
+
+@pytest.mark.parametrize("wrap", [lambda encoder: encoder, lambda encoder: make_pipeline(encoder, StandardScaler())])
+def test_an_encoder_that_returns_missing_values_is_named_with_the_parameter_that_helps(wrap):
+    table, y = visits()
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    coded = ColumnTransformer([("words", wrap(encoder), WORDS)], remainder="passthrough")
+    holes = table[["colour", "size", "town"]].mask(np.arange(160)[:, None] % 20 == [7, -1, 9])
+    said = "contains NaN in column 0, first in row 7; set encoded_missing_value of the OrdinalEncoder to a number such as -2"
+    with pytest.raises(ValueError, match=said):
+        GaussianSimilarity(representation=coded).fit(holes, y)
+    encoder.set_params(encoded_missing_value=-2)
+    assert GaussianSimilarity(representation=coded).fit(holes, y).score(holes, y) > 0.6
+    # Missing numbers are not those of the encoder, which sees complete words.
+    holes = table[["colour", "size", "town"]].mask(np.arange(160)[:, None] % 20 == [-1, 9, -1])
+    with pytest.raises(ValueError, match="contains NaN in column 2, first in row 9; choose a transformer that makes finite"):
+        GaussianSimilarity(representation=coded.set_params(words=OrdinalEncoder())).fit(holes, y)
