@@ -537,6 +537,12 @@ def _refuse_words_of(step: Any) -> None:
             f"representation: {name} has the categories {given!r}, but it is given the numbers of the values of a table, which "
             "are sorted; leave categories='auto', or encode the column before."
         )
+    dropped = getattr(step, "drop", None)
+    if isinstance(dropped, list | tuple | np.ndarray) and any(isinstance(value, str) for value in dropped):
+        raise ValueError(
+            f"representation: {name} has drop={dropped!r}, but it is given the numbers of the values of a table; set "
+            "drop='first' or drop='if_binary', or leave it out."
+        )
     if isinstance(getattr(step, "fill_value", None), str):
         raise ValueError(
             f"representation: {name} has fill_value={step.fill_value!r}, but it is given the numbers of the values of a table; "
