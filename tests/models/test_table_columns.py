@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import simtree
 from simtree import (
+    AutoSimilarity,
     CohortNormalization,
     ColumnRepresentation,
     DistanceSimilarity,
@@ -24,6 +25,8 @@ from simtree import (
     StackedSimilarity,
     VotingSimilarity,
 )
+from simtree.models import _presets as presets
+from simtree.models._description import describe
 
 COLUMNS = ["colour", "size", "when", "town", "weight"]
 WORDS, NUMBERS, DATE = ["colour", "town"], ["size", "weight"], ["when"]
@@ -210,3 +213,26 @@ def test_an_encoder_that_returns_missing_values_is_named_with_the_parameter_that
     holes = table[["colour", "size", "town"]].mask(np.arange(160)[:, None] % 20 == [-1, 9, -1])
     with pytest.raises(ValueError, match="contains NaN in column 2, first in row 9; choose a transformer that makes finite"):
         GaussianSimilarity(representation=coded.set_params(words=OrdinalEncoder())).fit(holes, y)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        (["tree"], {"categorical_features": "['colour', 'town']"}),
+        (["gaussian"], {"representation": "['size', 'when', "}),
+        (["tree", "gaussian"], {"estimators": "categorical_features=['colour', 'town']"}),
+    ],
+)
+def test_the_description_of_a_chosen_model_names_columns_of_the_table(candidates, said, monkeypatch, tmp_path):
+    table, y = visits()
+    models = {"tree": SimilarityTree(max_depth=2, n_pairs=500, random_state=0), "gaussian": GaussianSimilarity()}
+    stack = StackedSimilarity([(name, models[name]) for name in candidates], random_state=0)
+    chosen = models[candidates[0]] if len(candidates) == 1 else stack
+    monkeypatch.setattr(presets, "CANDIDATES", {"only": presets.Candidate(lambda size: clone(chosen))})
+    auto = AutoSimilarity(target_fpr=0.2, open_set=True, random_state=0).fit(table, y)
+    auto.save(tmp_path / "m.simtree")
+    for model in (auto, simtree.load(tmp_path / "m.simtree")):
+        shown = describe(model)["parameters"]
+        for name, words in said.items():
+            assert words in shown[name]
+        assert not re.search(r"\[\d+(, \d+)*\]", str(shown))

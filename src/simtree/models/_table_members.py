@@ -210,7 +210,7 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
     return model
 
 
-def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
+def unread(model: Similarity, columns: TableColumns | None, *, by_name: bool = False) -> Similarity:
     """Return a model of `reading_again` with columns of the table, for another ``fit``; it is changed in place.
 
     Parameters
@@ -219,6 +219,8 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         The unfitted model.
     columns : TableColumns or None
         How the table was read; None if it was numbers.
+    by_name : bool, default=False
+        Whether columns are given by name, for people, instead of by number.
 
     Returns
     -------
@@ -229,17 +231,18 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         return model
     parameters = model.get_params(deep=False)
     if "estimators" in parameters:
-        return _set(model, estimators=[(name, unread(member, columns)) for name, member in parameters["estimators"]])
+        members = [(name, unread(member, columns, by_name=by_name)) for name, member in parameters["estimators"]]
+        return _set(model, estimators=members)
     if "estimator" in parameters:
-        return _set(model, estimator=unread(parameters["estimator"], columns))
+        return _set(model, estimator=unread(parameters["estimator"], columns, by_name=by_name))
     own = parameters.get("representation")
     if isinstance(own, Pipeline) and isinstance(own.steps[0][1], KnownCodes):
         own = own.steps[1][1]
     if own is not None:
-        model = _set(model, representation=with_table_columns(own, columns))
+        model = _set(model, representation=with_table_columns(own, columns, by_name=by_name))
     if is_chosen(parameters.get("categorical_features")):
-        mask = [column.kind == CATEGORY for column in columns.columns]
-        return _set(model, categorical_features=np.flatnonzero(mask).tolist())
+        found = [(j, column.name) for j, column in enumerate(columns.columns) if column.kind == CATEGORY]
+        return _set(model, categorical_features=[name if by_name else j for j, name in found])
     return model
 
 

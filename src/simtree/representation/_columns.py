@@ -323,8 +323,8 @@ def with_matrix_columns(representation: Any, columns: TableColumns) -> Any:
     return with_numbered_columns(representation, [column.name for column in columns.columns], _places(columns))
 
 
-def with_table_columns(representation: Any, columns: TableColumns) -> Any:
-    """Return what `with_matrix_columns` was given, up to names: columns are numbers of columns of the table.
+def with_table_columns(representation: Any, columns: TableColumns, *, by_name: bool = False) -> Any:
+    """Return what `with_matrix_columns` was given: columns are numbers or names of columns of the table.
 
     Parameters
     ----------
@@ -332,12 +332,14 @@ def with_table_columns(representation: Any, columns: TableColumns) -> Any:
         A representation of the matrix; it is not modified.
     columns : TableColumns
         How the table is read.
+    by_name : bool, default=False
+        Whether columns are given by name.
 
     Returns
     -------
     transformer or None
     """
-    return _numbered_back(representation, _places(columns))
+    return _numbered_back(representation, _places(columns), [column.name for column in columns.columns] if by_name else None)
 
 
 def _places(columns: TableColumns) -> Places:
@@ -353,11 +355,11 @@ def _in_order(groups: Sequence[Sequence[Any]]) -> list[list[int]]:
     return [list(range(end - len(group), end)) for group, end in zip(groups, ends, strict=True)]
 
 
-def _numbered_back(representation: Any, places: Places) -> Any:
+def _numbered_back(representation: Any, places: Places, names: Sequence[str] | None) -> Any:
     if type(representation) is Pipeline:
         steps, keeps = [], True
         for name, part in representation.steps:
-            steps.append((name, _numbered_back(part, places) if keeps else part))
+            steps.append((name, _numbered_back(part, places, names) if keeps else part))
             keeps = keeps and _keeps_columns(part)
         return Pipeline(steps)
     of_place = {place: j for j, found in enumerate(places) for place in found}
@@ -366,7 +368,9 @@ def _numbered_back(representation: Any, places: Places) -> Any:
     parts = []
     for name, transformer, columns in representation.transformers:
         chosen = list(dict.fromkeys(of_place[place] for place in columns))
-        parts.append((name, _numbered_back(transformer, _in_order([places[j] for j in chosen])), chosen))
+        own = None if names is None else [names[j] for j in chosen]
+        inner = _numbered_back(transformer, _in_order([places[j] for j in chosen]), own)
+        parts.append((name, inner, chosen if own is None else own))
     return ColumnRepresentation(parts, remainder=representation.remainder)
 
 
