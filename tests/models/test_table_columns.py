@@ -198,6 +198,26 @@ def test_the_member_that_needs_numbers_is_named_with_the_line_that_helps():
     model.set_params(estimator__representation=encoding).fit(table[["colour", "size"]], y)
 
 
+@pytest.mark.parametrize(
+    ("needing", "path"),
+    [
+        (GaussianSimilarity(), "own"),
+        (CohortNormalization(GaussianSimilarity(), n_cohort=20, random_state=0), "own__estimator"),
+        (SimilarityTree(max_depth=2, n_pairs=500, categorical_features=None), "own"),
+    ],
+)
+def test_a_member_of_numbers_beside_one_of_words_is_named_with_the_line_that_helps(needing, path):
+    table, y = visits()
+    model = VotingSimilarity([("tree", SimilarityTree(max_depth=2, n_pairs=500, random_state=0)), ("own", needing)])
+    name = type(needing).__name__
+    said = rf"'own' is a {name} that takes numbers only, but X has .*; give it (\w+)=(.*?)( of scikit.*)?, or drop"
+    with pytest.raises(ValueError, match=said) as error:
+        model.fit(table, y)
+    parameter, line = re.search(said, str(error.value)).group(1, 2)
+    given = eval(line, {"ColumnTransformer": ColumnTransformer, "OneHotEncoder": OneHotEncoder})
+    model.set_params(**{f"{path}__{parameter}": given}).fit(table, y)
+
+
 @pytest.mark.parametrize("wrap", [lambda encoder: encoder, lambda encoder: make_pipeline(encoder, StandardScaler())])
 def test_an_encoder_that_returns_missing_values_is_named_with_the_parameter_that_helps(wrap):
     table, y = visits()

@@ -342,8 +342,27 @@ def _about_text(estimator: Any) -> str:
         return f"; name it in categorical_features=[{{}}]{where}, or drop it"
     if not hasattr(needing, "representation"):
         return "; convert it to numbers, or drop it"
-    encoder = "ColumnTransformer([('words', OneHotEncoder(handle_unknown='ignore'), [{}])], remainder='passthrough')"
-    return f"; give a data frame and {_representation_after(needing, encoder)} of scikit-learn{where}, or drop it"
+    return f"; give a data frame and {encoding(estimator, '[{}]')}, or drop it"
+
+
+def encoding(estimator: Any, columns: str) -> str:
+    """Return the line with which an estimator of numbers, or the member of it that needs one, takes columns of words.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator with a representation, or an ensemble.
+    columns : str
+        The columns, as a list.
+
+    Returns
+    -------
+    str
+        The parameter ``representation`` with an encoder of scikit-learn.
+    """
+    needing, where = _member_that_needs(estimator, lambda member: member._table_categories() is None)
+    encoder = f"ColumnTransformer([('words', OneHotEncoder(handle_unknown='ignore'), {columns})], remainder='passthrough')"
+    return f"{_representation_after(needing, encoder)} of scikit-learn{where}"
 
 
 def _member_that_needs(estimator: Any, needs: Callable[[Any], bool]) -> tuple[Any, str]:

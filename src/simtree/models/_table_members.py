@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from simtree._utils.matrices import extremes, has_missing
+from simtree._utils.matrices import encoding, extremes, has_missing
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
@@ -187,9 +187,11 @@ def reading_again(model: Similarity, columns: TableColumns | None, name: str) ->
         return found
     categories = columns.categories.tolist()
     if categories and found._table_categories() is None:
+        words = [column.name for column in columns.columns if column.kind == CATEGORY]
+        is_tree = hasattr(model, "categorical_features")
         raise ValueError(
-            f"{name} is a {type(model).__name__} that takes numbers only, but X has the category {columns.names[-1]!r}; give "
-            "it an encoder as its representation, or drop the column."
+            f"{name} is a {type(model).__name__} that takes numbers only, but X has the category {words[-1]!r}; give it "
+            f"{f'categorical_features={FROM_DTYPE!r}' if is_tree else encoding(model, repr(words))}, or drop the column."
         )
     return _numbered(found, columns)
 
