@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -67,8 +69,8 @@ def test_what_was_found_is_said(folder):
     assert (
         "height: number, 11.5% missing; colour: category with 3 values, 12.5% missing; postcode: category with 4 values" in said
     )
-    note = "'note' of text with a different value in nearly every row (96 values in 96 rows)"
-    assert f"{note}; it is left out, unless --categories names it" in said
+    note = "Warning: people.csv has the column 'note' of text with a different value in nearly every row (96 values in 96 rows)"
+    assert f"{note}; it is left out, for no two rows can be equal in it." in said
     found = {column["name"]: column["kind"] for column in json.loads((folder / "fit.json").read_text())["columns"]}
     assert found == {"height": "number", "colour": "category", "postcode": "category", "note": "left out"}
 
@@ -176,12 +178,53 @@ def test_a_column_without_any_value_is_named_once_and_not_needed_later(tmp_path,
         *("--n-jobs", 1, *options),
     )
     assert done.stderr.count("has no value in column") == 1
-    assert "Warning: X has no value in column 'empty'; the model does not use it." in done.stderr
+    assert "Warning: people.csv has no value in column 'empty'; the model does not use it." in done.stderr
     scores = [
         run("score", tmp_path / "m.simtree", tmp_path / "pairs.csv", tmp_path / name).stdout
         for name in ("less.csv", "more.csv")
     ]
     assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--categories", "person"], "--categories names 'person', which is the label; leave it out there."),
+        (["--never-pair", "note", "--categories", "note"], "--categories names 'note', which is the column of --never-pair;"),
+        (
+            ["--drop", "postcode", "--categories", "postcode"],
+            "--categories and --drop both name 'postcode'; leave it out of one",
+        ),
+        (
+            ["--features", "colour", "--categories", "postcode"],
+            "--categories names 'postcode', which is not among --features; add",
+        ),
+    ],
+)
+def test_a_category_that_is_no_feature_is_named_with_the_reason(tmp_path, options, said):
+    people().drop(columns="height").to_csv(tmp_path / "people.csv", index=False)
+    command = ("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree")
+    assert said in run(*command, *options, code=1).stderr
+
+
+@pytest.mark.parametrize("holes", [True, False])
+def test_a_column_of_numbers_that_turned_to_dates_is_named_with_the_file(tmp_path, holes):
+    y = np.repeat(np.arange(12), 4)
+    table = pd.DataFrame({"person": y, "size": y + np.arange(48) / 100})
+    model = simtree.SimilarityTree(max_depth=1, random_state=0) if holes else simtree.DistanceSimilarity()
+    model.fit(table[["size"]], y).save(tmp_path / "m.simtree")
+    dates = table.assign(size=pd.Timestamp("2020-01-31"))
+    dates.to_parquet(tmp_path / "dates.parquet")
+    dates.to_csv(tmp_path / "dates.csv", index=False)
+    for name in ("dates.csv", "dates.parquet"):
+        said = run("evaluate", tmp_path / "m.simtree", tmp_path / name, "--label", "person", code=1).stderr
+        if holes:
+            assert f"{name} has the column 'size' of dates, such as '2020-01-31" in said
+            assert said.endswith("but the model was fitted on numbers there; convert it to numbers.\n")
+        else:
+            assert f"{name}: column 'size'" in said
+            assert "drop" not in said
+    assert "remove" not in said
 
 
 def test_one_wrong_cell_among_numbers_is_still_a_mistake(tmp_path):
@@ -199,6 +242,30 @@ def test_the_remedies_for_a_word_among_numbers_are_options(tmp_path):
     (tmp_path / "people.csv").write_text("who,hold\n" + "ann,1\n" * 8 + "bob,?\n")
     with pytest.raises(ValueError, match=r"is '\?', not a number; .*--missing='\?' .*--categories hold .*--drop 'hold'"):
         read_samples(tmp_path / "people.csv").features(["hold"], can_drop=True)
+
+
+def test_a_word_with_a_comma_stands_for_a_missing_value_as_the_error_says(tmp_path):
+    table = pd.DataFrame({"who": np.arange(60) // 6, "size": (np.arange(60) // 6 + np.arange(60) / 100).astype(str)})
+    table["colour"] = np.array(["red", "unknown"])[np.arange(60) % 2]
+    table.loc[::9, "size"] = "unknown, see notes"
+    table.to_csv(tmp_path / "people.csv", index=False)
+    command = [
+        "fit",
+        tmp_path / "people.csv",
+        "--label",
+        "who",
+        "-o",
+        tmp_path / "m.simtree",
+        "--model",
+        "tree",
+        "--n-jobs",
+        "1",
+    ]
+    remedy = re.search(r"say with (--missing=\S.*') that it stands", run(*command, code=1).stderr).group(1)
+    said = run(*command, *shlex.split(remedy)).stderr
+    assert "size: number, 11.7% missing; colour: category with 2 values." in said  # the part before the comma is a value
+    assert simtree.load(tmp_path / "m.simtree").columns_.tokens == ("unknown, see notes",)
+    run("evaluate", tmp_path / "m.simtree", tmp_path / "people.csv", "--label", "who", "--n-jobs", "1")
 
 
 def test_a_number_stands_for_a_missing_value(tmp_path):
@@ -314,9 +381,24 @@ def test_decimal_commas_are_named_before_a_column_is_taken_for_words(tmp_path):
 def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
     people()[["person", "note"]].to_csv(tmp_path / "people.csv", index=False)
     done = run("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", code=1)
-    assert "people.csv has no column left" in done.stderr
-    assert "name those of text in --categories" in done.stderr
+    assert "people.csv has no column left; give one of numbers, or of values that rows share." in done.stderr
     done = run(
         "fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", "--categories", "note", code=1
     )
     assert "--categories names the column 'note', whose values are all different" in done.stderr
+    # What is said of a column in which two rows are equal helps.
+    people()[["person", "note"]].replace("note 1", "note 0").to_csv(tmp_path / "people.csv", index=False)
+    done = run("fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", code=1)
+    assert "people.csv has no column left; name those of text in --categories." in done.stderr
+    run(
+        "fit",
+        tmp_path / "people.csv",
+        "--label",
+        "person",
+        "-o",
+        tmp_path / "m.simtree",
+        "--trees",
+        "2",
+        "--categories",
+        "note",
+    )

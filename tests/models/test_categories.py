@@ -509,13 +509,16 @@ def test_an_ordinal_encoder_sorts_values_as_it_does_elsewhere():
     [
         (OrdinalEncoder(categories=[["red", "blue"]]), "OrdinalEncoder has the categories .*; leave categories='auto'"),
         (OneHotEncoder(categories=[["red", "blue"]]), "OneHotEncoder has the categories"),
+        (OneHotEncoder(drop=["red"]), r"OneHotEncoder has drop=\['red'\], but it is given .*; set drop='first' or"),
         (make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder()), "fill_value='none', but it is"),
     ],
 )
 def test_words_in_transformers_are_refused_in_one_sentence(step, said):
     table, y = people()
-    with pytest.raises(ValueError, match=said):
-        SimilarityTree(max_depth=1, representation=ColumnTransformer([("words", step, ["colour"])])).fit(table, y)
+    model = SimilarityTree(max_depth=1, representation=ColumnTransformer([("words", step, ["colour"])]))
+    for refusing in (model, CohortNormalization(model), VotingSimilarity([("tree", model)])):
+        with pytest.raises(ValueError, match=said):
+            refusing.fit(table, y)
 
 
 # Bad input -------------------------------------------------------------------------------------------

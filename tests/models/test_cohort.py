@@ -3,6 +3,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -145,6 +146,14 @@ def test_given_pairs_and_preprocessors(blobs):
     by_table = normalised(DistanceSimilarity(), preprocessor=X).fit(rows, pairs.same)
     np.testing.assert_array_equal(by_rows.pair_score(rows, X), by_table.pair_score(rows))
     assert by_rows.score(X, pairs.same, pairs=rows) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [DistanceSimilarity(), GaussianSimilarity(), FOREST])
+def test_a_named_frame_of_numbers_is_taken_without_a_warning(blobs, estimator):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=[f"size {j}" for j in range(X.shape[1])])
+    named, plain = (normalised(estimator).fit(of, y) for of in (frame, X))
+    np.testing.assert_array_equal(named.pairwise_score(frame[:9]), plain.pairwise_score(X[:9]))
 
 
 def test_samples_that_same_pairs_connect_are_one_identity():

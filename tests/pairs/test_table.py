@@ -173,7 +173,8 @@ def test_chosen_columns_are_categories():
 def test_text_that_identifies_rows_is_left_out_unless_it_is_named():
     notes = [f"note {k}" for k in range(19)] + ["note 0"]
     table = pd.DataFrame({"note": notes, "size": np.arange(20.0)})
-    with pytest.warns(UserWarning, match=r"'note' of text with a different value in nearly every row \(19 values in 20 rows\)"):
+    said = r"'note' of text with a different value in nearly every row \(19 values in 20 rows\); it is left out, unless"
+    with pytest.warns(UserWarning, match=said):
         columns = TableColumns.of(table)
     assert columns.names == ["size"]
     assert columns.read(table.drop(columns="note")).shape == (20, 1)
@@ -255,8 +256,15 @@ def test_tables_that_changed_get_one_sentence(change, message):
 
 
 def test_all_columns_left_out_is_an_error():
-    with pytest.warns(UserWarning, match="nearly every row"), pytest.raises(ValueError, match="no column left"):
+    said = "no column left; give one of numbers, or of values that rows share"
+    reason = "nearly every row .*; it is left out, for no two rows can be equal in it"
+    with pytest.warns(UserWarning, match=reason), pytest.raises(ValueError, match=said):
         TableColumns.of(pd.DataFrame({"note": list("abc")}))
+    with pytest.warns(UserWarning, match="X has no value in column 'note'"), pytest.raises(ValueError, match=said):
+        TableColumns.of(pd.DataFrame({"note": [None] * 3}, dtype=object))
+    said = "no column left; name those of text in categorical_features"
+    with pytest.warns(UserWarning, match="unless categorical_features names it"), pytest.raises(ValueError, match=said):
+        TableColumns.of(pd.DataFrame({"note": [*map(str, range(19)), "0"]}))
 
 
 def test_columns_come_back_from_a_file():

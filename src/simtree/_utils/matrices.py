@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, NoReturn
@@ -329,19 +329,52 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
 
 def _imputing(estimator: Any) -> str:
     """Return what to do about missing values: the line that fills them in, for an estimator with a representation."""
-    if not hasattr(estimator, "representation"):
+    needing, where = _member_that_needs(estimator, lambda member: not member._takes_missing())
+    if not hasattr(needing, "representation"):
         return "fill it in"
-    return f"fill it in with {_representation_after(estimator, 'Imputer()')} of simtree.representation"
+    return f"fill it in with {_representation_after(needing, 'Imputer()')} of simtree.representation{where}"
 
 
 def _about_text(estimator: Any) -> str:
     """Return what to do about a column of text, called ``{}``, in ``fit``: the line that makes numbers or categories of it."""
-    if hasattr(estimator, "categorical_features"):
-        return "; name it in categorical_features=[{}], or drop it"
-    if not hasattr(estimator, "representation"):
+    needing, where = _member_that_needs(estimator, lambda member: member._table_categories() is None)
+    if hasattr(needing, "categorical_features"):
+        return f"; name it in categorical_features=[{{}}]{where}, or drop it"
+    if not hasattr(needing, "representation"):
         return "; convert it to numbers, or drop it"
-    encoder = "ColumnTransformer([('words', OneHotEncoder(handle_unknown='ignore'), [{}])], remainder='passthrough')"
-    return f"; give a data frame and {_representation_after(estimator, encoder)} of scikit-learn, or drop it"
+    return f"; give a data frame and {encoding(estimator, '[{}]')}, or drop it"
+
+
+def encoding(estimator: Any, columns: str) -> str:
+    """Return the line with which an estimator of numbers, or the member of it that needs one, takes columns of words.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator with a representation, or an ensemble.
+    columns : str
+        The columns, as a list.
+
+    Returns
+    -------
+    str
+        The parameter ``representation`` with an encoder of scikit-learn.
+    """
+    needing, where = _member_that_needs(estimator, lambda member: member._table_categories() is None)
+    encoder = f"ColumnTransformer([('words', OneHotEncoder(handle_unknown='ignore'), {columns})], remainder='passthrough')"
+    return f"{_representation_after(needing, encoder)} of scikit-learn{where}"
+
+
+def _member_that_needs(estimator: Any, needs: Callable[[Any], bool]) -> tuple[Any, str]:
+    """Return the first member of an ensemble that needs something, and where it is; otherwise the estimator itself."""
+    path: list[str] = []
+    while True:
+        members = [("estimator", getattr(estimator, "estimator", None))]
+        members += [(repr(name), member) for name, member in getattr(estimator, "estimators", ())]
+        found = [(name, member) for name, member in members if hasattr(member, "_takes_missing") and needs(member)]
+        if not found:
+            return estimator, f" in {' of '.join(path)}, a {type(estimator).__name__}" if path else ""
+        path, estimator = [found[0][0], *path], found[0][1]
 
 
 def _representation_after(estimator: Any, first: str) -> str:

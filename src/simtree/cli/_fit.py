@@ -33,7 +33,7 @@ from simtree.cli._common import (
 )
 from simtree.cli._dask import Dask, columns_of, opened_cluster, read_for
 from simtree.cli._models import labelled_pairs
-from simtree.cli._tables import UNNAMED, Table, choose_features, named_columns, some_names
+from simtree.cli._tables import UNNAMED, Table, choose_categories, choose_features, missing_tokens, some_names
 from simtree.cli._trial import expected_seconds
 from simtree.models._auto import AutoSimilarity
 from simtree.models._description import describe_choice
@@ -170,8 +170,11 @@ def fit(
         head = found if folder is None else folder.head
         names = choose_features(head, features or [], drop or [], others)
         _tell_unnamed(head, names)
-        chosen = named_columns(head, categories or [], "--categories")
-        tokens = [token for entry in missing or [] for token in entry.split(",") if token]
+        meanings = (
+            {label: "the label"} if never_pair is None else {never_pair: "the column of --never-pair", label: "the label"}
+        )
+        chosen = choose_categories(head, categories or [], names, drop or [], meanings)
+        tokens = missing_tokens(head, names, missing or [])
         options: dict[str, Any] = {"categories": chosen, "tokens": tokens, "can_drop": True}
         X = found.features(names, **options) if folder is None else folder.features(names)
         settings: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed}
@@ -196,7 +199,7 @@ def fit(
         if tokens and learner.columns_ is not None:
             learner.columns_ = replace(learner.columns_, tokens=tuple(tokens))
         for warning in told:
-            say(f"Warning: {_in_options(str(warning.message))}")
+            say(f"Warning: {_of_file(str(warning.message), found.name)}")
         if kinds is not None:
             learner.set_params(categorical_features=chosen or FROM_DTYPE)
         learner.set_params(n_jobs=None, **({} if model is Kind.tree else {"verbose": 0}))
@@ -248,11 +251,11 @@ def _prepare_for_table(learner: Any, X: Any, chosen: list[str], tokens: list[str
 
 @contextmanager
 def _named_by_file(name: str) -> Iterator[None]:
-    """Name the file and the options of the command, in place of X and parameters, in what is said of a table."""
+    """Name the file and the options of the command in errors about a table."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(_in_options(str(error)).replace("X has", f"{name} has", 1)) from None
+        raise ValueError(_of_file(str(error), name)) from None
 
 
 def _fit(client: Any, learner: Any, X: Any, y: Any, apart: Any) -> None:
@@ -279,11 +282,11 @@ def _tell_unnamed(found: Table, names: list[str]) -> None:
         say(f"{found.name}: {count(len(left), 'column')} without a name left out (mostly row numbers).")
 
 
-def _in_options(message: str) -> str:
-    """Return a warning with the options of the command in place of parameters."""
+def _of_file(message: str, name: str) -> str:
+    """Return what is said of a table with the file and the options of the command in place of X and parameters."""
     for parameter, option in (("open_set=True", "--open-set"), ("open_set=False", "--closed-set")):
         message = message.replace(f"set {parameter}", f"give {option}").replace(f"or {parameter}", f"or {option}")
-    return message.replace("categorical_features", "--categories")
+    return message.replace("categorical_features", "--categories").replace("X has", f"{name} has", 1)
 
 
 def _duration(seconds: float) -> str:

@@ -100,15 +100,16 @@ def table_features(table: TableColumns, found: Table, suffix: str = "") -> pd.Da
 
 
 def number_features(model: Any, found: Table, names: list[str]) -> pd.DataFrame:
-    """Return columns of numbers, with holes if the model takes them; a column that turned to words is named."""
+    """Return columns of numbers, with holes if the model takes them; a column that turned to words or dates is named."""
     if not model._takes_missing():
         return found.numbers(names)
     read = found.features(names)
     for name in names:
-        if is_text(read[name]) and read[name].notna().any():
-            example = str(read[name].dropna().iloc[0])
+        kind = "dates" if read[name].dtype.kind in "mM" else "text" if is_text(read[name]) else None
+        if kind is not None and read[name].notna().any():
+            example = str(found.frame[name].dropna().iloc[0])
             raise ValueError(
-                f"{found.name} has the column {name!r} of text, such as {example!r}, but the model was fitted on numbers "
-                "there; convert it to numbers."
+                f"{found.name} has the column {name!r} of {kind}, such as {example!r}, but the model was fitted on "
+                "numbers there; convert it to numbers."
             )
     return read

@@ -216,7 +216,8 @@ class Table:
             self._refuse_word(name, column, can_drop)
             column = pd.to_numeric(column)
         elif column.dtype.kind not in "biuf":
-            raise ValueError(f"{self.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it, {remedy}")
+            remedy = f", {remedy}" if can_drop else "."
+            raise ValueError(f"{self.name}: column {name!r} is of type {column.dtype}, not of numbers; convert it{remedy}")
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         for what, wrong in (("empty", np.isnan(values)), ("infinite", np.isinf(values))):
             rows = np.flatnonzero(wrong)
@@ -299,6 +300,32 @@ def named_columns(found: Table, given: Sequence[str], option: str) -> list[str]:
             matching = [part] if part in names else fnmatch.filter(names, part)
             chosen += matching or [found.check_column(part, option)]
     return list(dict.fromkeys(chosen))
+
+
+def choose_categories(
+    found: Table, categories: Sequence[str], names: Sequence[str], drop: Sequence[str], meanings: dict[str, str]
+) -> list[str]:
+    """Return the features that are categories; ``meanings`` says of other columns what they are."""
+    chosen = named_columns(found, categories, "--categories")
+    for name in chosen:
+        if name in names:
+            continue
+        if name in meanings:
+            raise ValueError(f"--categories names {name!r}, which is {meanings[name]}; leave it out there.")
+        if name in named_columns(found, drop, "--drop"):
+            raise ValueError(f"--categories and --drop both name {name!r}; leave it out of one of them.")
+        raise ValueError(f"--categories names {name!r}, which is not among --features; add it there, or leave it out here.")
+    return chosen
+
+
+def missing_tokens(found: Table, names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the words for a missing value that an option names, one by one or separated by commas."""
+    chosen: list[str] = []
+    for entry in given:
+        # A cell may have a comma in it, too.
+        is_cell = "," in entry and any((found.frame[name].astype(str) == entry).any() for name in names)
+        chosen += [entry] if is_cell else [piece for piece in entry.split(",") if piece]
+    return chosen
 
 
 def some_names(names: Sequence[str], most: int = 12) -> str:

@@ -171,7 +171,10 @@ class Similarity(DecisionMixin, TemplateMixin, PersistenceMixin, BaseEstimator, 
         """
         check_is_fitted(self)
         A = self._prepare(check_samples(self, A))
-        B = A if B is None else self._prepare(check_samples(self, B))
+        return self._pairwise_score(A, A if B is None else self._prepare(check_samples(self, B)))
+
+    def _pairwise_score(self, A: NDArray[Any], B: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the score of each prepared row of A with each prepared row of B."""
         none = np.empty(0, dtype=np.int32)
         samples = SamplePairs(A, B, none, none)
 

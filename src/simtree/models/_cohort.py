@@ -234,7 +234,9 @@ class CohortNormalization(Similarity):
             for column in range(rows.shape[1] - n_codes, rows.shape[1]):
                 found[:, column] = rng.choice(rows[:, column], n)
         else:
-            scores = self.estimator_.pairwise_score(self._given(rows[:n]), self._given(rows))
+            # Not pairwise_score, which would warn that rows have no feature names.
+            prepared = self.estimator_._read_and_prepare(self._given(rows))
+            scores = self.estimator_._pairwise_score(prepared[:n], prepared)
             found = neighbour_means(rows, identities, scores, n_codes)
             n_numbers = rows.shape[1] - n_codes
             found[:, :n_numbers] = spread_like(found[:, :n_numbers], rows[:, :n_numbers])

@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from simtree.models._table_members import described
+from simtree.models._table_members import described, unread
 from simtree.models._table_report import what_was_done
 from simtree.representation._applied import represented_names
 
@@ -22,7 +23,7 @@ def describe(learned: Any) -> dict[str, Any]:
     return {
         "class": type(learned).__name__,
         **describe_choice(learned),
-        "parameters": _changed(inner),
+        "parameters": _changed(_as_given(learned, inner)),
         "cohorts": _cohorts(learned),
         "trained_on": str(learned.training_counts_) if hasattr(learned, "training_counts_") else None,
         "n_features": int(learned.n_features_in_),
@@ -103,6 +104,12 @@ def _cohorts(learned: Any) -> list[str]:
     """Return what the cohorts of a model and of its members consist of, and whether the model holds samples."""
     own = [learned._cohort_sentence()] if hasattr(learned, "_cohort_sentence") else []
     return own + [sentence for member in _members(learned) for sentence in _cohorts(member)]
+
+
+def _as_given(learned: Any, inner: Any) -> Any:
+    """Return a chosen model with names of columns of the table, instead of their numbers in its own matrix."""
+    columns = getattr(learned, "columns_", None)
+    return inner if inner is learned or columns is None else unread(clone(inner), columns, by_name=columns.named)
 
 
 def _changed(learned: Any) -> dict[str, str]:

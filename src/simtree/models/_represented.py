@@ -20,7 +20,7 @@ from simtree.representation._applied import (
     representation_from_state,
     representation_state,
 )
-from simtree.representation._columns import refuse_words, takes_categories, takes_missing, with_numbered_columns
+from simtree.representation._columns import takes_categories, takes_missing, with_matrix_columns, with_numbered_columns
 
 
 class RepresentedMixin:
@@ -88,10 +88,9 @@ class RepresentedMixin:
     def _own_representation(self) -> Any:
         """Return the representation with its columns by number, for it is given samples without names."""
         columns = getattr(self, "columns_", None)
-        names = getattr(self, "feature_names_in_", None) if columns is None else columns.names
-        if columns is not None:
-            refuse_words(self.representation)
-        return with_numbered_columns(self.representation, names)
+        if columns is None:
+            return with_numbered_columns(self.representation, getattr(self, "feature_names_in_", None))
+        return with_matrix_columns(self.representation, columns)
 
     def _takes_represented_missing(self) -> bool:
         """Return whether samples may still have missing values after their representation."""

@@ -12,14 +12,20 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from simtree._utils.matrices import extremes, has_missing
+from simtree._utils.matrices import encoding, extremes, has_missing
 from simtree.models._base import Similarity
 from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._store import selected
 from simtree.pairs._table import FIRST_HASHED, FROM_DTYPE, LEFT_OUT, TableColumns, is_chosen
-from simtree.representation._columns import ColumnRepresentation, takes_categories, takes_missing, with_numbered_columns
+from simtree.representation._columns import (
+    ColumnRepresentation,
+    takes_categories,
+    takes_missing,
+    with_matrix_columns,
+    with_table_columns,
+)
 from simtree.representation._imputer import Imputer
 from simtree.representation._known_codes import KnownCodes
 from simtree.representation._rarity import RarityEncoder
@@ -181,9 +187,11 @@ def reading_again(model: Similarity, columns: TableColumns | None, name: str) ->
         return found
     categories = columns.categories.tolist()
     if categories and found._table_categories() is None:
+        words = [column.name for column in columns.columns if column.kind == CATEGORY]
+        is_tree = hasattr(model, "categorical_features")
         raise ValueError(
-            f"{name} is a {type(model).__name__} that takes numbers only, but X has the category {columns.names[-1]!r}; give "
-            "it an encoder as its representation, or drop the column."
+            f"{name} is a {type(model).__name__} that takes numbers only, but X has the category {words[-1]!r}; give it "
+            f"{f'categorical_features={FROM_DTYPE!r}' if is_tree else encoding(model, repr(words))}, or drop the column."
         )
     return _numbered(found, columns)
 
@@ -195,7 +203,7 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
     if "estimator" in parameters:
         return _set(model, estimator=_numbered(parameters["estimator"], columns))
     if "representation" in parameters:
-        representation = with_numbered_columns(parameters["representation"], columns.names)
+        representation = with_matrix_columns(parameters["representation"], columns)
         if takes_categories(representation) and "categorical_features" not in parameters and len(columns.categories):
             representation = make_pipeline(KnownCodes(columns.categories.tolist()), representation)
         model = _set(model, representation=representation)
@@ -204,8 +212,8 @@ def _numbered(model: Similarity, columns: TableColumns) -> Similarity:
     return model
 
 
-def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
-    """Return a model of `reading_again` whose categories are those of the table, for another ``fit``; it is changed in place.
+def unread(model: Similarity, columns: TableColumns | None, *, by_name: bool = False) -> Similarity:
+    """Return a model of `reading_again` with columns of the table, for another ``fit``; it is changed in place.
 
     Parameters
     ----------
@@ -213,6 +221,8 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         The unfitted model.
     columns : TableColumns or None
         How the table was read; None if it was numbers.
+    by_name : bool, default=False
+        Whether columns are given by name, for people, instead of by number.
 
     Returns
     -------
@@ -223,15 +233,18 @@ def unread(model: Similarity, columns: TableColumns | None) -> Similarity:
         return model
     parameters = model.get_params(deep=False)
     if "estimators" in parameters:
-        return _set(model, estimators=[(name, unread(member, columns)) for name, member in parameters["estimators"]])
+        members = [(name, unread(member, columns, by_name=by_name)) for name, member in parameters["estimators"]]
+        return _set(model, estimators=members)
     if "estimator" in parameters:
-        return _set(model, estimator=unread(parameters["estimator"], columns))
+        return _set(model, estimator=unread(parameters["estimator"], columns, by_name=by_name))
     own = parameters.get("representation")
     if isinstance(own, Pipeline) and isinstance(own.steps[0][1], KnownCodes):
-        return _set(model, representation=own.steps[1][1])
+        own = own.steps[1][1]
+    if own is not None:
+        model = _set(model, representation=with_table_columns(own, columns, by_name=by_name))
     if is_chosen(parameters.get("categorical_features")):
-        mask = [column.kind == CATEGORY for column in columns.columns]
-        return _set(model, categorical_features=np.flatnonzero(mask).tolist())
+        found = [(j, column.name) for j, column in enumerate(columns.columns) if column.kind == CATEGORY]
+        return _set(model, categorical_features=[name if by_name else j for j, name in found])
     return model
 
 

@@ -168,6 +168,25 @@ def warn_of_empty(columns: Sequence[str]) -> None:
         )
 
 
+def warn_of_distinct(name: str, n_distinct: int, n_present: int) -> None:
+    """Warn of a column of text that is left out, for it is different in nearly every row.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    n_distinct, n_present : int
+        Numbers of distinct values, and of rows that have one.
+    """
+    reason = "unless categorical_features names it" if n_distinct < n_present else "for no two rows can be equal in it"
+    warnings.warn(
+        f"X has the column {name!r} of text with a different value in nearly every row ({n_distinct:,} values in "
+        f"{n_present:,} rows); it is left out, {reason}.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
 def _joined(name: str, parts: list[ColumnFacts]) -> ColumnFacts:
     """Return the facts of a column from those of its parts."""
     if len(parts) == 1:

@@ -9,7 +9,6 @@ have equal codes wherever they are read, others differ, and none is taken for mi
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
-from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_empty
+from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_distinct, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
 Floats = NDArray[np.float64]
@@ -143,7 +142,11 @@ class TableColumns:
         found = [_column(*of, j in chosen, named) for j, of in enumerate(zip(own_names, facts, strict=True))]
         warn_of_empty([repr(column.name) for column in found if column.kind == LEFT_OUT and column.missing == 1.0])
         if all(column.kind == LEFT_OUT for column in found):
-            raise ValueError("X has no column left; give one with values, and name those of text in categorical_features.")
+            helps = any(0 < own.n_distinct < own.n_present for own in facts)
+            remedy = (
+                "name those of text in categorical_features" if helps else "give one of numbers, or of values that rows share"
+            )
+            raise ValueError(f"X has no column left; {remedy}.")
         untold = [j for j, own in enumerate(facts) if own.values is None and found[j].kind == CATEGORY]
         if untold:
             parts = mapped_parts(X, "look-at-values", partial(distinct_values, columns=untold))
@@ -544,12 +547,7 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
                     "rows can be equal in it."
                 )
             if not chosen:
-                warnings.warn(
-                    f"X has the column {name!r} of text with a different value in nearly every row ({n_distinct:,} values "
-                    f"in {n_present:,} rows); it is left out, unless categorical_features names it.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                warn_of_distinct(name, n_distinct, n_present)
                 return Column(name, LEFT_OUT, missing, n_distinct)
         return Column(name, CATEGORY, missing, n_distinct, _sorted(facts.values or ()))
     if facts.infinite_row is not None:

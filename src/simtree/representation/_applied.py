@@ -59,7 +59,7 @@ def fit_representation(
     given, kept = _split(seen, n_kept)
     with explained_overflow(given, "representation=", representation):
         made = fitted.fit_transform(given) if labels is None else fitted.fit_transform(given, labels)
-    joined = _joined(_checked(made, given, allow_missing), kept)
+    joined = _joined(_checked(fitted, made, given, allow_missing), kept)
     return fitted, _with_others(samples, rows, joined, partial(represent, fitted, allow_missing=allow_missing, n_kept=n_kept))
 
 
@@ -112,7 +112,8 @@ def depends_on_labels(representation: Any, samples: NDArray[Any], represented: N
     rows = fitted_rows(len(samples))
     seen, known = (_split(np.asarray(both) if rows is None else both[rows], n_kept)[0] for both in (samples, represented))
     try:
-        without = _checked(clone(representation).fit_transform(seen), seen, allow_missing=True)
+        fitted = clone(representation)
+        without = _checked(fitted, fitted.fit_transform(seen), seen, allow_missing=True)
     except (AttributeError, TypeError, ValueError):
         return True
     return not np.array_equal(without, known, equal_nan=True)
@@ -122,7 +123,7 @@ def represent(fitted: Any, samples: NDArray[Any], *, allow_missing: bool = False
     """Return samples as transformed by a fitted transformer; see `fit_representation`."""
     given, kept = _split(samples, n_kept)
     with explained_overflow(given, "representation=", fitted), _explained_unknown():
-        return _joined(_checked(fitted.transform(given), given, allow_missing), kept)
+        return _joined(_checked(fitted, fitted.transform(given), given, allow_missing), kept)
 
 
 @contextmanager
@@ -223,12 +224,28 @@ def _needs_labels(transformer: Any) -> bool:
     return any(get_tags(step).target_tags.required for step in steps if not isinstance(step, str) and step is not None)
 
 
-def _checked(made: Any, given: NDArray[Any], allow_missing: bool) -> NDArray[Any]:
+def _encodes_as_missing(fitted: Any) -> bool:
+    """Return whether an OrdinalEncoder has seen missing values and returns NaN for them."""
+    if isinstance(fitted, Pipeline):
+        return any(_encodes_as_missing(step) for _, step in fitted.steps)
+    if isinstance(fitted, ColumnRepresentation):
+        return any(_encodes_as_missing(step) for _, step, _ in fitted.transformers_)
+    if type(fitted).__name__ != "OrdinalEncoder":
+        return False
+    return fitted.encoded_missing_value != fitted.encoded_missing_value and any(
+        np.isnan(found[-1:]).any() for found in fitted.categories_ if found.dtype.kind == "f"
+    )
+
+
+def _checked(fitted: Any, made: Any, given: NDArray[Any], allow_missing: bool) -> NDArray[Any]:
     """Return the output of the transformer as rows of finite numbers; NaN may stay in samples that have one, if allowed."""
     remedy = "choose a transformer that makes finite numbers of X, or divide X by a large number first"
+    made = dense(made)
+    if _encodes_as_missing(fitted) and np.isnan(made).any():
+        remedy = "set encoded_missing_value of the OrdinalEncoder to a number such as -2, as the code of missing values"
     options: dict[str, Any] = {"remedy": remedy, "dtype": [np.float64, np.float32], "order": "C"}
     holed = has_missing(given) and allow_missing
-    rows = check_rows("representation", dense(made), ensure_all_finite="allow-nan" if holed else True, **options)
+    rows = check_rows("representation", made, ensure_all_finite="allow-nan" if holed else True, **options)
     if len(rows) != len(given):
         raise ValueError(
             f"representation returned {count(len(rows), 'row')} for {count(len(given), 'sample')}; "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -26,10 +26,17 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from simtree._utils.matrices import MAX_SQUARED, check_magnitude, check_matrix
 from simtree._utils.validation import check_choice, count
 from simtree.io._registry import REPRESENTATION, convert, register
+from simtree.pairs._cells import CATEGORY
+from simtree.pairs._table import TableColumns
+
+# Columns of a matrix, for each column of a table.
+Places = Sequence[Sequence[int]]
 
 DROP, PASSTHROUGH = "drop", "passthrough"
 # scikit-learn's transformers that take NaN and return it; ours have an attribute passes_missing.
 PASSING_ON = (MaxAbsScaler, MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler)
+# Transformers that keep their columns, possibly followed by indicators; others have scikit-learn's OneToOneFeatureMixin.
+IMPUTERS = ("Imputer", "SimpleImputer")
 
 
 @register(REPRESENTATION)
@@ -246,7 +253,7 @@ def column_numbers(columns: Any, n_features: int, names: Sequence[str] | None) -
     return np.array(found, dtype=np.int64)
 
 
-def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> Any:
+def with_numbered_columns(representation: Any, names: Sequence[str] | None, places: Places | None = None) -> Any:
     """Return a representation whose columns are given by number, and without any `ColumnTransformer`.
 
     Models pass matrices without names to their representation, so names are looked up before.
@@ -257,6 +264,8 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> A
         The representation; it is not modified.
     names : sequence of str or None
         Names of the columns of X.
+    places : sequence of sequences of int, optional
+        Columns of the matrix that each column of X is read into; by default X is the matrix.
 
     Returns
     -------
@@ -264,21 +273,123 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None) -> A
         The representation itself if nothing is to be changed.
     """
     if type(representation) is Pipeline:
-        (name, first), *others = representation.steps
-        numbered = with_numbered_columns(first, names)
-        later = [(step, with_numbered_columns(part, None)) for step, part in others]
-        if numbered is first and all(new is old for (_, new), (_, old) in zip(later, others, strict=True)):
-            return representation
-        return Pipeline([(name, numbered), *later])
+        steps, keeps = [], True
+        for step, part in representation.steps:
+            steps.append((step, with_numbered_columns(part, *((names, places) if keeps else (None, None)))))
+            keeps = keeps and places is not None and _keeps_columns(part)
+        same = all(new is old for (_, new), (_, old) in zip(steps, representation.steps, strict=True))
+        return representation if same else Pipeline(steps)
     if is_column_transformer(representation):
         representation = from_column_transformer(representation)
     if type(representation) is not ColumnRepresentation or names is None:
         return representation
     parts = []
     for name, transformer, columns in representation.transformers:
-        by_name = column_numbers(columns, len(names), names).tolist()
-        parts.append((name, with_numbered_columns(transformer, np.asarray(names)[by_name].tolist()), by_name))
+        chosen = column_numbers(columns, len(names), names).tolist()
+        own = [[j] for j in chosen] if places is None else [places[j] for j in chosen]
+        left_out = [names[j] for j, found in zip(chosen, own, strict=True) if not found]
+        if left_out and transformer != DROP:
+            raise ValueError(
+                f"representation: {name!r} has the column {left_out[0]!r}, which the model leaves out, as it has no values or "
+                "text that is different in nearly every row; remove it from there, too."
+            )
+        inner = with_numbered_columns(transformer, [names[j] for j in chosen], None if places is None else _in_order(own))
+        parts.append((name, inner, [place for found in own for place in found]))
     return ColumnRepresentation(parts, remainder=representation.remainder)
+
+
+def with_matrix_columns(representation: Any, columns: TableColumns) -> Any:
+    """Return a representation of a table as one of the matrix that the table is read into, with columns by number.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        The representation, whose columns are names or numbers of columns of the table; it is not modified.
+    columns : TableColumns
+        How the table is read.
+
+    Returns
+    -------
+    transformer or None
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = TableColumns.of(pd.DataFrame({"word": ["a", "b", "a"], "size": [1.0, 2.0, 2.0]}))
+    >>> with_matrix_columns(ColumnRepresentation([("kept", "passthrough", [0])]), columns).transformers
+    [('kept', 'passthrough', [1])]
+    """
+    refuse_words(representation)
+    return with_numbered_columns(representation, [column.name for column in columns.columns], _places(columns))
+
+
+def with_table_columns(representation: Any, columns: TableColumns, *, by_name: bool = False) -> Any:
+    """Return what `with_matrix_columns` was given: columns are numbers or names of columns of the table.
+
+    Parameters
+    ----------
+    representation : transformer or None
+        A representation of the matrix; it is not modified.
+    columns : TableColumns
+        How the table is read.
+    by_name : bool, default=False
+        Whether columns are given by name.
+
+    Returns
+    -------
+    transformer or None
+    """
+    return _numbered_back(representation, _places(columns), [column.name for column in columns.columns] if by_name else None)
+
+
+def _places(columns: TableColumns) -> Places:
+    """Return the columns of the matrix that each column of a table is read into: categories come last."""
+    order = sorted(range(len(columns.columns)), key=lambda j: columns.columns[j].kind == CATEGORY)
+    of_order = dict(zip(order, _in_order([columns.columns[j].names for j in order]), strict=True))
+    return [of_order[j] for j in range(len(order))]
+
+
+def _in_order(groups: Sequence[Sequence[Any]]) -> list[list[int]]:
+    """Return numbers of the entries of groups that are put one after the other, group by group."""
+    ends = np.cumsum([len(group) for group in groups], dtype=np.int64).tolist()
+    return [list(range(end - len(group), end)) for group, end in zip(groups, ends, strict=True)]
+
+
+def _numbered_back(representation: Any, places: Places, names: Sequence[str] | None) -> Any:
+    if type(representation) is Pipeline:
+        steps, keeps = [], True
+        for name, part in representation.steps:
+            steps.append((name, _numbered_back(part, places, names) if keeps else part))
+            keeps = keeps and _keeps_columns(part)
+        return Pipeline(steps)
+    of_place = {place: j for j, found in enumerate(places) for place in found}
+    if type(representation) is not ColumnRepresentation or not _is_numbered(representation.transformers, of_place):
+        return representation
+    parts = []
+    for name, transformer, columns in representation.transformers:
+        chosen = list(dict.fromkeys(of_place[place] for place in columns))
+        own = None if names is None else [names[j] for j in chosen]
+        inner = _numbered_back(transformer, _in_order([places[j] for j in chosen]), own)
+        parts.append((name, inner, chosen if own is None else own))
+    return ColumnRepresentation(parts, remainder=representation.remainder)
+
+
+def _is_numbered(parts: Any, known: Collection[int]) -> bool:
+    """Return whether these are transformers of columns by number, which a damaged file need not have."""
+    return isinstance(parts, list) and all(
+        isinstance(part, tuple)
+        and len(part) == 3
+        and isinstance(part[2], list)
+        and all(isinstance(place, int) and place in known for place in part[2])
+        for part in parts
+    )
+
+
+def _keeps_columns(step: Any) -> bool:
+    """Return whether a transformer returns the columns that it is given in their order, possibly followed by others."""
+    if type(step) is Pipeline:
+        return all(_keeps_columns(part) for _, part in step.steps)
+    return isinstance(step, OneToOneFeatureMixin) or type(step).__name__ in IMPUTERS
 
 
 def is_column_transformer(value: Any) -> bool:
@@ -429,6 +540,12 @@ def _refuse_words_of(step: Any) -> None:
         raise ValueError(
             f"representation: {name} has the categories {given!r}, but it is given the numbers of the values of a table, which "
             "are sorted; leave categories='auto', or encode the column before."
+        )
+    dropped = getattr(step, "drop", None)
+    if isinstance(dropped, list | tuple | np.ndarray) and any(isinstance(value, str) for value in dropped):
+        raise ValueError(
+            f"representation: {name} has drop={dropped!r}, but it is given the numbers of the values of a table; set "
+            "drop='first' or drop='if_binary', or leave it out."
         )
     if isinstance(getattr(step, "fill_value", None), str):
         raise ValueError(
