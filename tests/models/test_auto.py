@@ -81,7 +81,7 @@ def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
     monkeypatch.setattr(presets, "CANDIDATES", ALL)
     monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(digits[0][:200], digits[1][:200])
     table = pd.DataFrame(chosen.results_)
     assert set(table["name"]) | set(chosen.skipped_) == {name for name, tried in ALL.items() if tried.is_for(closed_set=True)}
@@ -412,9 +412,9 @@ def test_a_candidate_far_behind_on_the_first_fold_sees_no_other(round_people, mo
     fits.clear()
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
     AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
-    assert len(fits) == 3  # and they are pairs of fewer than MIN_HELD_OUT samples
+    assert len(fits) == 3  # and fewer than MIN_COUNTED of them count, because they share samples
     fits.clear()
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
     assert len(fits) == 1
     assert chosen.results_["name"].tolist() == ["euclidean"]
@@ -435,7 +435,7 @@ def test_scores_of_a_candidate_that_is_far_behind_are_not_normalised(round_peopl
     }
     monkeypatch.setattr(presets, "CANDIDATES", made)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
     assert chosen.skipped_["stump, normalised"].startswith("stump is far behind on the first fold: ")
     assert chosen.skipped_["normalised"].startswith("far behind on the first fold: ")  # it was tried itself
@@ -447,7 +447,7 @@ def test_the_best_are_kept_and_the_best_of_each_class_of_models(round_people, mo
     close |= {"gaussian": FEW["gaussian"], "tree": candidate(SimilarityTree(max_depth=6, n_pairs=3_000, random_state=0))}
     monkeypatch.setattr(presets, "CANDIDATES", close)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     monkeypatch.setattr(comparison, "MAX_KEPT", 1)
     monkeypatch.setattr(comparison, "MAX_OF_CLASS", 1)
     monkeypatch.setattr(comparison, "FAR_BEHIND", 1e6)
