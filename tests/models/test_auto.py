@@ -21,6 +21,7 @@ from simtree import (
     DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
+    LogisticPosterior,
     PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
@@ -582,6 +583,18 @@ def test_a_stack_is_saved_and_explained(round_people, monkeypatch, tmp_path):
 def test_bad_parameters(round_people, parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         AutoSimilarity(**parameters).fit(*round_people)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_many_classes_of_few_samples_are_no_reason_for_warnings(rng, monkeypatch, n_jobs):
+    """Warnings are errors here: scikit-learn suspects that so many labels are numbers to regress on."""
+    models = {"trees": ForestPosterior(n_estimators=60), "linear": LogisticPosterior(cv=2)}
+    posteriors = {name: candidate(PosteriorSimilarity(model), closed=True) for name, model in models.items()}
+    monkeypatch.setattr(presets, "CANDIDATES", posteriors)
+    y = np.repeat(np.arange(20), 3)
+    X = rng.normal(size=(20, 6))[y] + 0.5 * rng.normal(size=(60, 6))
+    chosen = AutoSimilarity(open_set=False, target_fpr=0.1, n_jobs=n_jobs, random_state=0).fit(X, y)
+    assert chosen.skipped_ == {}
 
 
 @pytest.mark.parametrize(("n_identities", "n_each", "open_set"), [(4, 2, True), (2, 3, False)])
