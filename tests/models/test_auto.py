@@ -13,7 +13,8 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import SelectKBest
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from simtree import (
     AutoSimilarity,
@@ -466,14 +467,19 @@ def test_the_best_are_kept_and_the_best_of_each_class_of_models(round_people, mo
 def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_people, monkeypatch):
     X, y = round_people
     index = PairSampler(y).sample(1_000, np.random.default_rng(0))
-    needs_labels = candidate(DistanceSimilarity(representation=WithinClassWhitening()))
+    whitened = make_pipeline(StandardScaler(), WithinClassWhitening())
+    needs_labels = candidate(DistanceSimilarity(representation=whitened))
     monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels, "euclidean": FEW["euclidean"]})
     rows = np.column_stack([index.first, index.second])
     chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
     assert chosen.results_["name"].tolist() == ["euclidean"]
-    assert "requires labels" in chosen.skipped_["labels"]
+    assert chosen.skipped_ == {"labels": "requires labels"}
+    in_time = AutoSimilarity(target_fpr=0.05, time_budget=60.0, random_state=0).fit(X, index.same, pairs=rows)
+    assert in_time.skipped_ == chosen.skipped_
+    with pytest.raises(ValueError, match=r"^(?s:representation=Pipeline.*) requires labels; fit labelled samples"):
+        AutoSimilarity(representation=whitened).fit(X, index.same, pairs=rows)  # this one the user chose
     monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels})
-    with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: .*requires labels"):
+    with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: requires labels$"):
         AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
 
 

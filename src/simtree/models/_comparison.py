@@ -25,6 +25,7 @@ from simtree.models._choice import Chooser, HeldOutScores
 from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, criterion, make_folds, measurable_rate
 from simtree.models._timing import Budget, Cost, measure_cost
 from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.representation._applied import LabelsRequiredError
 
 # Partitions into folds that are made at most: what a third one led to was not better for new samples of
 # three tables (decision 16).
@@ -327,7 +328,7 @@ class Comparison:
                 found.append(scores)
                 self.seconds[name] += seconds
         except ValueError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = _reason(error)
             del self.scores[name]
 
     def _scores(self, name: str, fold: HeldOut) -> _Timed:
@@ -423,7 +424,7 @@ class Comparison:
             make = self.candidates[name].make
             self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs, fold.groups)
         except ValueError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = _reason(error)
             return False
         self._longest_trial = max(self._longest_trial, time.perf_counter() - start)
         of_fold = self.costs[name].of_fold(fold.known)
@@ -438,6 +439,11 @@ class Comparison:
         again = sum(self.seconds[name] for name in self.chooser().contenders()) / self.n_repeats
         last = max((self.last_fit(name) for name in self.scores), default=0.0)
         return n_folds > 0 and self.budget.allows(again + last)
+
+
+def _reason(error: ValueError) -> str:
+    """Return why a candidate cannot be fitted, without advice on a representation that nobody chose."""
+    return "requires labels" if isinstance(error, LabelsRequiredError) else str(error)
 
 
 def _told_apart(value: float, other: float) -> str:
