@@ -13,7 +13,8 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import SelectKBest
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from simtree import (
     AutoSimilarity,
@@ -21,6 +22,7 @@ from simtree import (
     DistanceSimilarity,
     ForestPosterior,
     GaussianSimilarity,
+    LogisticPosterior,
     PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
@@ -81,7 +83,7 @@ def test_the_candidates_of_the_presets_are_compared(digits, monkeypatch):
     monkeypatch.setattr(presets, "CANDIDATES", ALL)
     monkeypatch.setattr(comparison, "MAX_REPEATS", 1)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.01, open_set=False, random_state=0).fit(digits[0][:200], digits[1][:200])
     table = pd.DataFrame(chosen.results_)
     assert set(table["name"]) | set(chosen.skipped_) == {name for name, tried in ALL.items() if tried.is_for(closed_set=True)}
@@ -395,9 +397,9 @@ def test_a_candidate_far_behind_on_the_first_fold_sees_no_other(round_people, mo
     fits.clear()
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
     AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
-    assert len(fits) == 3  # and they are pairs of fewer than MIN_HELD_OUT samples
+    assert len(fits) == 3  # and fewer than MIN_COUNTED of them count, because they share samples
     fits.clear()
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
     assert len(fits) == 1
     assert chosen.results_["name"].tolist() == ["euclidean"]
@@ -418,7 +420,7 @@ def test_scores_of_a_candidate_that_is_far_behind_are_not_normalised(round_peopl
     }
     monkeypatch.setattr(presets, "CANDIDATES", made)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     chosen = AutoSimilarity(target_fpr=0.05, open_set=True, random_state=0).fit(*round_people)
     assert chosen.skipped_["stump, normalised"].startswith("stump is far behind on the first fold: ")
     assert chosen.skipped_["normalised"].startswith("far behind on the first fold: ")  # it was tried itself
@@ -430,7 +432,7 @@ def test_the_best_are_kept_and_the_best_of_each_class_of_models(round_people, mo
     close |= {"gaussian": FEW["gaussian"], "tree": candidate(SimilarityTree(max_depth=6, n_pairs=3_000, random_state=0))}
     monkeypatch.setattr(presets, "CANDIDATES", close)
     monkeypatch.setattr(comparison, "MIN_SAME", 100)
-    monkeypatch.setattr(comparison, "MIN_HELD_OUT", 50)
+    monkeypatch.setattr(comparison, "MIN_COUNTED", 50)
     monkeypatch.setattr(comparison, "MAX_KEPT", 1)
     monkeypatch.setattr(comparison, "MAX_OF_CLASS", 1)
     monkeypatch.setattr(comparison, "FAR_BEHIND", 1e6)
@@ -448,14 +450,19 @@ def test_the_best_are_kept_and_the_best_of_each_class_of_models(round_people, mo
 def test_a_candidate_that_cannot_be_fitted_is_skipped_with_the_reason(round_people, monkeypatch):
     X, y = round_people
     index = PairSampler(y).sample(1_000, np.random.default_rng(0))
-    needs_labels = candidate(DistanceSimilarity(representation=WithinClassWhitening()))
+    whitened = make_pipeline(StandardScaler(), WithinClassWhitening())
+    needs_labels = candidate(DistanceSimilarity(representation=whitened))
     monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels, "euclidean": FEW["euclidean"]})
     rows = np.column_stack([index.first, index.second])
     chosen = AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
     assert chosen.results_["name"].tolist() == ["euclidean"]
-    assert "requires labels" in chosen.skipped_["labels"]
+    assert chosen.skipped_ == {"labels": "requires labels"}
+    in_time = AutoSimilarity(target_fpr=0.05, time_budget=60.0, random_state=0).fit(X, index.same, pairs=rows)
+    assert in_time.skipped_ == chosen.skipped_
+    with pytest.raises(ValueError, match=r"^(?s:representation=Pipeline.*) requires labels; fit labelled samples"):
+        AutoSimilarity(representation=whitened).fit(X, index.same, pairs=rows)  # this one the user chose
     monkeypatch.setattr(presets, "CANDIDATES", {"labels": needs_labels})
-    with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: .*requires labels"):
+    with pytest.raises(ValueError, match=r"no candidate can be fitted on a fold of these data; labels: requires labels$"):
         AutoSimilarity(target_fpr=0.05, random_state=0).fit(X, index.same, pairs=rows)
 
 
@@ -565,6 +572,18 @@ def test_a_stack_is_saved_and_explained(round_people, monkeypatch, tmp_path):
 def test_bad_parameters(round_people, parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         AutoSimilarity(**parameters).fit(*round_people)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_many_classes_of_few_samples_are_no_reason_for_warnings(rng, monkeypatch, n_jobs):
+    """Warnings are errors here: scikit-learn suspects that so many labels are numbers to regress on."""
+    models = {"trees": ForestPosterior(n_estimators=60), "linear": LogisticPosterior(cv=2)}
+    posteriors = {name: candidate(PosteriorSimilarity(model), closed=True) for name, model in models.items()}
+    monkeypatch.setattr(presets, "CANDIDATES", posteriors)
+    y = np.repeat(np.arange(20), 3)
+    X = rng.normal(size=(20, 6))[y] + 0.5 * rng.normal(size=(60, 6))
+    chosen = AutoSimilarity(open_set=False, target_fpr=0.1, n_jobs=n_jobs, random_state=0).fit(X, y)
+    assert chosen.skipped_ == {}
 
 
 @pytest.mark.parametrize(("n_identities", "n_each", "open_set"), [(4, 2, True), (2, 3, False)])

@@ -4,13 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
-from simtree import SimilarityForest, SimilarityTree
+import simtree
+from simtree import DistanceSimilarity, SimilarityForest, SimilarityTree
 from simtree.pairs._sampling import PairSampler
+from simtree.representation._columns import dense
 
 
 class Shifted(TransformerMixin, BaseEstimator):
@@ -150,3 +162,52 @@ def test_warm_start_is_rejected_with_a_representation(blobs):
     forest = SimilarityForest(n_estimators=2, max_depth=2, n_pairs=200, representation=PCA(2), warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="warm_start=True cannot be used with a representation"):
         forest.set_params(n_estimators=3).fit(X, y)
+
+
+OF_SCIKIT_LEARN = {
+    "pca": PCA(),
+    "pca-few": PCA(3, whiten=True),
+    "pca-one": PCA(1),
+    "pca-share": PCA(0.8),
+    **{
+        f"pca-{solver}-{n}": PCA(n, svd_solver=solver, random_state=0)
+        for solver in ("full", "covariance_eigh", "arpack", "randomized")
+        for n in (1, 4)
+    },
+    "standard": StandardScaler(),
+    "standard-deviations": StandardScaler(with_std=False),
+    "range": MinMaxScaler((-1.0, 2.0), clip=True),
+    "extremes": MaxAbsScaler(),
+    "robust": RobustScaler(quantile_range=(10.0, 80.0), unit_variance=True),
+    "length": Normalizer("l1"),
+    "imputer": SimpleImputer(strategy="median", add_indicator=True),
+    "indicator": MissingIndicator(features="all"),
+    "codes": OrdinalEncoder(),
+    "flags": OneHotEncoder(drop="first"),
+    "pipeline": make_pipeline(StandardScaler(), PCA(4), MinMaxScaler()),
+    "columns": ColumnTransformer([("range", MinMaxScaler(), [0, 2]), ("pca", PCA(1), [1, 3, 4])], remainder="passthrough"),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", OF_SCIKIT_LEARN)
+def test_what_is_loaded_transforms_and_scores_bit_for_bit(rng, tmp_path, name, dtype):
+    y = np.repeat(np.arange(15), 6)
+    X = (rng.normal(size=(15, 20))[y] + 0.3 * rng.normal(size=(90, 20))) @ rng.normal(size=(20, 20)) + 3.0
+    if name in ("codes", "flags"):
+        X = np.round(X[:, :3] / 10.0) + 0.1
+    if name in ("imputer", "indicator"):
+        X[rng.random(X.shape) < 0.1] = np.nan
+    X = X.astype(dtype)
+    model = DistanceSimilarity(metric="euclidean", representation=OF_SCIKIT_LEARN[name]).fit(X, y)
+    model.save(tmp_path / "m.simtree")
+    loaded = simtree.load(tmp_path / "m.simtree")
+    for samples in (X, X[:1], X.astype(np.float64), X.astype(np.float32)):
+        if name in ("codes", "flags") and samples.dtype != dtype:
+            continue  # other numbers, which are no categories
+        made, again = (dense(fitted.representation_.transform(samples)) for fitted in (model, loaded))
+        np.testing.assert_array_equal(again, made)
+        assert again.dtype == made.dtype
+        np.testing.assert_array_equal(loaded.pairwise_score(samples), model.pairwise_score(samples))
+    loaded.save(tmp_path / "again.simtree")
+    assert (tmp_path / "again.simtree").read_bytes() == (tmp_path / "m.simtree").read_bytes()

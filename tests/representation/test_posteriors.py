@@ -339,6 +339,15 @@ def test_invalid_members_are_rejected(blobs, method, posteriors, error, sentence
         getattr(MeanPosterior(posteriors), method)(*blobs)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("model", [*MODELS.values(), ForestPosterior(n_estimators=60, random_state=0)], ids=repr)
+def test_most_classes_may_have_one_sample(rng, model, n_jobs):
+    """Warnings are errors here: scikit-learn suspects that so many labels are numbers to regress on."""
+    y = np.append(np.repeat(np.arange(10), 2), np.arange(10, 25))
+    X = rng.normal(size=(25, 4))[y] + 0.1 * rng.normal(size=(35, 4))
+    assert clone(model).set_params(n_jobs=n_jobs).fit_transform(X, y).shape == (35, 25)
+
+
 # Bad input ---------------------------------------------------------------------------------------------
 
 

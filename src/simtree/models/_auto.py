@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -43,6 +42,7 @@ from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import mapped
 from simtree.pairs._table import FROM_DTYPE
+from simtree.representation._base import quiet_classifiers
 from simtree.representation._columns import ColumnRepresentation, takes_missing
 from simtree.trees._explanation import Explanation, with_words
 
@@ -273,8 +273,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
                     return
 
         n_steps = len(candidates) * (1 + comparison.max_repeats)  # the first fold of the first partition is for all of them
-        with warnings.catch_warnings():  # once for all threads, which share the filters; see `FoldedPosterior`
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with quiet_classifiers():  # once for all threads
             list(reported(steps(), self, n_steps=n_steps, what="comparing candidates", verbose=self.verbose))
         return comparison
 

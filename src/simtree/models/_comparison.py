@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 
 from simtree._utils.threads import submitted
@@ -22,7 +24,8 @@ from simtree.models import _presets as presets
 from simtree.models._choice import Chooser, HeldOutScores
 from simtree.models._selection import MAX_SAMPLES, Fold, HeldOut, Units, criterion, make_folds, measurable_rate
 from simtree.models._timing import Budget, Cost, measure_cost
-from simtree.pairs._sources import PairSource
+from simtree.pairs._sources import IndexPairs, PairSource
+from simtree.representation._applied import LabelsRequiredError
 
 # Partitions into folds that are made at most: what a third one led to was not better for new samples of
 # three tables (decision 16).
@@ -34,8 +37,8 @@ NO_TIME = "no time is left"
 # What folds never split: groups link the classes of an open set that occur in the same one.
 SAMPLES, CLASSES, LINKED_CLASSES, GROUPS = "samples", "classes", "linked classes", "groups"
 # A candidate is given up after the first fold if the odds of its criterion are this many times lower than those of the best. A
-# fold with fewer same pairs, or pairs of fewer samples, says too little.
-FAR_BEHIND, MIN_SAME, MIN_HELD_OUT = 3.0, 300, 200
+# fold with fewer same pairs says too little, and so does one with fewer that count: of an identity, as many as it has samples.
+FAR_BEHIND, MIN_SAME, MIN_COUNTED = 3.0, 300, 200
 # Of the others, so many of the best are kept, and so many of the best of each class of models: a stack has members that differ
 # in kind, and many distances that are alike must not take the places of forests.
 MAX_KEPT, MAX_OF_CLASS = 6, 2
@@ -51,11 +54,11 @@ class _Timed(NamedTuple):
 class _FirstFold:
     """Criteria of candidates on the first fold, and which of them are far behind the best."""
 
-    def __init__(self, values: dict[str, float], n_same: int) -> None:
+    def __init__(self, values: dict[str, float], n_counted: int) -> None:
         self.values = values
         self.ranking = sorted(values, key=lambda name: -values[name])
-        # Half a pair more and less keeps the odds of 0 and 1 finite.
-        self._odds = {name: (n_same * value + 0.5) / (n_same * (1.0 - value) + 0.5) for name, value in values.items()}
+        # Half a pair more found, and half a pair more missed: odds of 0 and 1 are finite, and what few pairs decide is not far.
+        self._odds = {name: (n_counted * value + 0.5) / (n_counted * (1.0 - value) + 0.5) for name, value in values.items()}
 
     def is_far_behind(self, name: str) -> bool:
         """Return whether the odds of a candidate are many times lower than those of the best."""
@@ -64,7 +67,7 @@ class _FirstFold:
     def sentence(self, name: str) -> str:
         """Return how far behind a candidate is."""
         best = self.ranking[0]
-        return f"far behind on the first fold: {self.values[name]:.3f}, and {self.values[best]:.3f} of {best}"
+        return f"far behind on the first fold: {_told_apart(self.values[name], self.values[best])} of {best}"
 
 
 class Comparison:
@@ -325,7 +328,7 @@ class Comparison:
                 found.append(scores)
                 self.seconds[name] += seconds
         except ValueError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = _reason(error)
             del self.scores[name]
 
     def _scores(self, name: str, fold: HeldOut) -> _Timed:
@@ -391,19 +394,21 @@ class Comparison:
             elif place >= MAX_KEPT and sum(kinds[better] is kinds[name] for better in found.ranking[:place]) >= MAX_OF_CLASS:
                 last = found.ranking[MAX_KEPT - 1]
                 own, of_last = found.values[name], found.values[last]
-                self.skipped[name] = f"behind {MAX_KEPT} others on the first fold: {own:.3f}, and {of_last:.3f} of {last}"
+                behind = "behind" if own < of_last else "no better than"
+                figures = f"{_told_apart(own, of_last)} of {last}"
+                self.skipped[name] = f"{behind} {MAX_KEPT} others on the first fold: {figures}"
             else:
                 continue
             del self.scores[name]
 
     def _on_first_fold(self, fold: Fold) -> _FirstFold | None:
-        """Return the criteria of the candidates on the first fold; None if it has too few same pairs or samples to tell."""
+        """Return the criteria of the candidates on the first fold; None if it has too few same pairs to tell."""
         if not _tells(fold):
             return None
         same = fold.pairs.same
-        n_same = int(np.count_nonzero(same))
-        rate = measurable_rate(self.target, len(same) - n_same)
-        return _FirstFold({name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}, n_same)
+        rate = measurable_rate(self.target, int(np.count_nonzero(~same)))
+        values = {name: criterion(roc_curve(found[0], same), rate) for name, found in self.scores.items()}
+        return _FirstFold(values, _n_counted(fold.pairs))
 
     def _allows(self, name: str, held_out: list[HeldOut]) -> bool:
         """Return whether a candidate can be compared and then fitted within the budget; the first always can."""
@@ -419,7 +424,7 @@ class Comparison:
             make = self.candidates[name].make
             self.costs[name] = measure_cost(make, fold.samples, fold.known, self.n_jobs, fold.groups)
         except ValueError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = _reason(error)
             return False
         self._longest_trial = max(self._longest_trial, time.perf_counter() - start)
         of_fold = self.costs[name].of_fold(fold.known)
@@ -436,10 +441,45 @@ class Comparison:
         return n_folds > 0 and self.budget.allows(again + last)
 
 
+def _reason(error: ValueError) -> str:
+    """Return why a candidate cannot be fitted, without advice on a representation that nobody chose."""
+    return "requires labels" if isinstance(error, LabelsRequiredError) else str(error)
+
+
+def _told_apart(value: float, other: float) -> str:
+    """Return two figures with three decimals, or with as many as it takes to tell them apart.
+
+    Examples
+    --------
+    >>> _told_apart(0.25, 0.5), _told_apart(0.9997, 1.0)
+    ('0.250, and 0.500', '0.9997, and 1.0000')
+    """
+    printed = [(f"{value:.{digits}f}", f"{other:.{digits}f}") for digits in range(3, 17)]
+    return ", and ".join(next((pair for pair in printed if pair[0] != pair[1]), printed[0]))
+
+
 def _tells(fold: Fold) -> bool:
-    """Return whether a fold has enough same pairs, of enough samples, to give up candidates after it."""
-    samples = np.unique(np.concatenate([fold.pairs.first, fold.pairs.second]))
-    return fold.pairs.n_same >= MIN_SAME and len(samples) >= MIN_HELD_OUT
+    """Return whether a fold has enough same pairs, and enough of them that count, to give up candidates after it."""
+    return fold.pairs.n_same >= MIN_SAME and _n_counted(fold.pairs) >= MIN_COUNTED
+
+
+def _n_counted(pairs: IndexPairs) -> int:
+    """Return the number of same pairs, of which an identity counts for at most as many as it has samples.
+
+    Pairs that share a sample err together. An identity is here what same pairs link.
+
+    Examples
+    --------
+    >>> four, first, second = np.triu_indices(4, 1), [4, 6], [5, 7]  # an identity of four samples, and two of two samples
+    >>> _n_counted(IndexPairs(np.r_[four[0], first], np.r_[four[1], second], np.ones(8, dtype=bool)))
+    6
+    """
+    same = pairs.same_pairs()
+    numbers = np.unique(np.concatenate([same.first, same.second]), return_inverse=True)[1]
+    first, second = np.split(numbers, 2)
+    n = int(numbers.max(initial=-1)) + 1
+    identities = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(n, n)), directed=False)[1]
+    return int(np.minimum(np.bincount(identities), np.bincount(identities[first])).sum())
 
 
 def _timed_score(fold: HeldOut, model: Any) -> _Timed:

@@ -38,6 +38,10 @@ from simtree.representation._columns import DROP, PASSTHROUGH, ColumnRepresentat
 MAX_FITTED_ROWS = 1 << 18
 
 
+class LabelsRequiredError(ValueError):
+    """Error raised if pairs are given to a representation that requires labels."""
+
+
 def fit_representation(
     representation: Any, samples: NDArray[Any], source: PairSource, *, allow_missing: bool = False, n_kept: int = 0
 ) -> tuple[Any, NDArray[Any]]:
@@ -52,7 +56,9 @@ def fit_representation(
         raise TypeError(f"representation={representation!r} is not a transformer; give one with fit_transform and transform.")
     fitted = clone(representation)
     if source.labels is None and _needs_labels(fitted):
-        raise ValueError(f"representation={representation!r} requires labels; fit labelled samples (X, y) instead of pairs.")
+        raise LabelsRequiredError(
+            f"representation={representation!r} requires labels; fit labelled samples (X, y) instead of pairs."
+        )
     rows = fitted_rows(len(samples))
     seen = np.asarray(samples) if rows is None else samples[rows]
     labels = source.labels if source.labels is None or rows is None else source.labels[rows]

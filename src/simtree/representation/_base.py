@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
@@ -28,6 +31,20 @@ MAX_CLASSES = 1 << 40
 MIN_VARIANCE = 1e-12
 # Number of rows that one thread transforms at a time: few enough for their features to stay in cache.
 BLOCK = 256
+
+
+@contextmanager
+def quiet_classifiers() -> Iterator[None]:
+    """Hide what scikit-learn says of classifiers that are fitted here as intended.
+
+    Threads share the filters: fitting in threads must enter this once, outside of them.
+    """
+    with warnings.catch_warnings():
+        # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Labels are classes, however few samples each of them has in a fold.
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%", UserWarning)
+        yield
 
 
 class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -125,7 +142,7 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(f"y has {len(sizes)} classes but no class has two rows; give at least two samples of some class.")
         self.n_classes_ = len(sizes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        with announced_compilation():
+        with announced_compilation(), quiet_classifiers():
             found = self._fit(samples, codes, rng, cross_fitted)
         return None if found is None else check_represented(found)
 

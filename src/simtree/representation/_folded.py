@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -10,7 +9,6 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from simtree.io._fields import Fields
 from simtree.representation._base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
@@ -88,11 +86,8 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
         folds = folds_of_rows(codes, self.cv, for_folds)
         seeds = for_models.integers(2**31, size=self.cv).tolist()
         self._n_features_out = self.n_classes_
-        with warnings.catch_warnings():  # once for all threads, which share the filters
-            # The number of iterations is limited on purpose: what is fitted to the end is too sure of itself.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            parts = [Part.without(X, codes, folds == fold) for fold in range(self.cv)]
-            learned = self._learn_models(parts, seeds)
+        parts = [Part.without(X, codes, folds == fold) for fold in range(self.cv)]
+        learned = self._learn_models(parts, seeds)
         self.models_ = [(part.classes, model) for part, model in zip(parts, learned, strict=True)]
         if not cross_fitted:
             return None
