@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -23,6 +24,7 @@ from simtree import (
     ForestPosterior,
     GaussianSimilarity,
     LogisticPosterior,
+    MarginalQuantiles,
     PosteriorSimilarity,
     SimilarityBoosting,
     SimilarityForest,
@@ -38,6 +40,7 @@ from simtree.models import _selection as selection
 from simtree.models import _timing as timing
 from simtree.models._choice import Chooser
 from simtree.pairs._sampling import PairSampler
+from simtree.representation import Imputer
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:target_fpr=.* cannot be measured")]
 
@@ -269,6 +272,21 @@ def test_a_candidate_without_trees_scores_each_pair_once(round_people, monkeypat
     cost = timing.measure_cost(lambda size: Slow(), round_people[0], source, None)
     n_scored = timing.n_drawn(timing.VALIDATION_PAIRS, source, timing.SAME_SHARE)
     assert cost.of_fold(source) == pytest.approx(n_scored / 1000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("representation", "columns"),
+    [(PCA(1), [1]), (MarginalQuantiles(), [2]), (Imputer(indicator=True), [3])],
+    ids=["fewer columns", "holes stay", "more columns"],
+)
+def test_candidates_know_the_categories_behind_a_representation(rng, monkeypatch, representation, columns):
+    X, y = rng.normal(size=(200, 2)) + np.repeat(np.arange(20), 10)[:, None], np.repeat(np.arange(20), 10)
+    if not isinstance(representation, PCA):
+        X[::7, 0] = np.nan
+    table = pd.DataFrame({"a": X[:, 0], "town": np.array(["x", "y", "z"])[rng.integers(0, 3, 200)], "b": X[:, 1]})
+    monkeypatch.setattr(presets, "CANDIDATES", {"tree": FEW["tree"]})
+    auto = AutoSimilarity(representation=representation, target_fpr=0.1, open_set=True, random_state=0).fit(table, y)
+    assert auto.best_estimator_.categorical_features == columns
 
 
 def test_trees_of_a_representation_are_not_grown_on_pairs(digits):

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from simtree._kernels.compilation import announced_compilation
+from simtree._utils.matrices import has_missing
 from simtree._utils.progress import CallbackSupportMixin, reported, tell, with_callbacks
 from simtree._utils.threads import one_blas_thread
 from simtree._utils.validation import check_integer, check_n_jobs, check_real, count
@@ -42,6 +43,7 @@ from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import mapped
 from simtree.pairs._table import FROM_DTYPE
+from simtree.representation._applied import fit_representation
 from simtree.representation._base import quiet_classifiers
 from simtree.representation._columns import ColumnRepresentation, takes_missing
 from simtree.trees._explanation import Explanation, with_words
@@ -214,7 +216,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             samples, source = check_training(self, X, y, pairs, never_pair)
             codes = None if groups is None else encode_groups(groups, len(samples))
             given_samples = self._given_and_kept(samples)[0]
-            self._set_contents(given_samples)
+            self._set_contents(given_samples, source)
             names = getattr(self, "feature_names_in_", None) if self.columns_ is None else self.columns_.names
             empty_columns(given_samples, names)
             if self.columns_ is not None:
@@ -247,7 +249,7 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
         """Return how many seconds `fit` will take, from small trials of the candidates."""
         samples, source = check_training(self, X, y, None, never_pair)
         samples = self._given_and_kept(samples)[0]
-        self._set_contents(samples)
+        self._set_contents(samples, source)
         self.open_set_ = self._is_open(source)
         data = _Data(samples, source, None, np.zeros(4, dtype=np.int64))
         comparison = self._comparison(data, self._candidates(source), Budget(None), self.open_set_, self.target_fpr)
@@ -286,12 +288,13 @@ class AutoSimilarity(CallbackSupportMixin, RepresentedMixin, Similarity):
             if candidate.is_for(closed_set=closed)
         }
 
-    def _set_contents(self, samples: NDArray[Any]) -> None:
-        """Find what candidates must take: holes and categories, unless the representation makes numbers of them."""
-        self._contents = Contents(samples.shape[1])
-        if not takes_missing(self.representation):
-            n_values = self.columns_.n_values if self.columns_ is not None and self._n_codes() else ()
-            self._contents = Contents.of(samples, n_values)
+    def _set_contents(self, samples: NDArray[Any], source: PairSource) -> None:
+        """Find what candidates must take: holes and categories, as the representation leaves them."""
+        own, n_codes = self._own_representation(), self._n_codes()
+        if own is not None and (n_codes or has_missing(samples)):
+            samples = fit_representation(own, samples, source, allow_missing=True)[1]
+        n_values = self.columns_.n_values if self.columns_ is not None and n_codes else ()
+        self._contents = Contents.of(samples, n_values)
 
     def _for_table(self, make: Callable[[presets.Size], Similarity]) -> Callable[[presets.Size], Similarity]:
         """Return a maker of a candidate for the table."""
