@@ -15,7 +15,7 @@ from simtree.cli._models import samples_of, words_of
 from simtree.cli._reading import read_samples
 from simtree.cli._tables import Table
 from simtree.models import _presets as presets
-from simtree.pairs._table import FIRST_HASHED
+from simtree.pairs._codes import FIRST_HASHED
 
 
 def run(*arguments, code=0):

@@ -14,7 +14,8 @@ import pytest
 from simtree import SimilarityTree
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
-from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns, hashed, is_table
+from simtree.pairs._codes import FIRST_HASHED, MISSING, hashed
+from simtree.pairs._table import TableColumns, is_table
 
 COLOURS = ["red", "blue", None, "red", "green", "blue"]
 DAYS = [date(1970, 1, 2), date(1970, 1, 11), None, *[date(1970, 1, 2)] * 3]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simtree.pairs._table import hashed
+from simtree.pairs._codes import hashed
 
 # Dates, with or without a time and a zone, as ISO 8601 has them.
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"

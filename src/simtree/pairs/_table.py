@@ -8,7 +8,6 @@ have equal codes wherever they are read, others differ, and none is taken for mi
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
+from simtree.pairs._codes import MISSING, OTHER, hashed, known_codes
 from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
@@ -29,13 +29,6 @@ LEFT_OUT = "left out"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE, LEFT_OUT)
 #: Which columns are categories by default: text, and columns whose type says so.
 FROM_DTYPE = "from_dtype"
-#: Code of a missing category.
-MISSING = -1.0
-#: Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
-OTHER = -2.0
-#: Codes of values that are not in the vocabulary begin here. All of them are exact in float32, which galleries may store: they
-#: have so many binary digits and exponents.
-FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
 # Text with more distinct values than this share of the rows identifies rows.
 MAX_DISTINCT_SHARE = 0.9
 # Distinct values of a category that one part of a table tells at once; of more, hashes are told first.
@@ -480,53 +473,6 @@ def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_col
     if unknown:
         raise ValueError(f"categorical_features has {unknown[0]!r}; the columns of X are {', '.join(map(repr, names))}.")
     return {list(names).index(name) for name in given.tolist()}
-
-
-def known_codes(matrix: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
-    """Return a matrix with `OTHER` in place of codes of values that are not in the vocabulary.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_samples, n_columns)
-        Samples of a table.
-    columns : ndarray of int
-        Columns of codes.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_columns)
-        A copy, or the matrix itself if there are none.
-    """
-    codes = matrix[:, columns]
-    if not (codes >= FIRST_HASHED).any():
-        return matrix
-    found = matrix.copy()
-    found[:, columns] = np.where(codes >= FIRST_HASHED, OTHER, codes)
-    return found
-
-
-def hashed(value: Value) -> float:
-    """Return the code of a value that is not in a vocabulary: the same wherever it is read.
-
-    Parameters
-    ----------
-    value : str or float
-        The value.
-
-    Returns
-    -------
-    float
-        A number of at least `FIRST_HASHED`. Two values have the same one with a probability of 4e-9.
-
-    Examples
-    --------
-    >>> hashed("red") == hashed("red") > 2**31, hashed("red") == hashed("blue"), hashed("1.0") == hashed(1.0)
-    (True, False, False)
-    """
-    text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-    exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)
-    return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent
 
 
 def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
