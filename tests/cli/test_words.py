@@ -320,3 +320,13 @@ def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
         "fit", tmp_path / "people.csv", "--label", "person", "-o", tmp_path / "m.simtree", "--categories", "note", code=1
     )
     assert "--categories names the column 'note', whose values are all different" in done.stderr
+
+
+def test_dates_without_end_are_far_away(tmp_path):
+    words = ["9999-12-31", "2020-01-31T12:30:00.123456789", "1066-10-14 00:00 +02:00"]
+    (tmp_path / "people.csv").write_text("who,until\n" + "".join(f"ann,{word}\n" for word in words))
+    found = read_samples(tmp_path / "people.csv").features(["until"])["until"].to_numpy()
+    expected = ["9999-12-31", "2020-01-31T12:30:00.123456", "1066-10-13T22:00"]
+    np.testing.assert_array_equal(found, np.array(expected, dtype="datetime64[us]"))
+    (tmp_path / "people.csv").write_text("who,until\nann,2020-02-30\nann,2020-02-28\n")
+    assert read_samples(tmp_path / "people.csv").features(["until"])["until"].tolist() == ["2020-02-30", "2020-02-28"]

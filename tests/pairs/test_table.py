@@ -280,3 +280,52 @@ def test_damaged_columns_are_refused(entry, value, message):
     state["columns"][1][entry] = value
     with pytest.raises(ModelFileError, match=message):
         TableColumns._from_state(read_document(document_bytes(state)))
+
+
+# Dates that nanoseconds cannot hold ------------------------------------------------------------------
+
+FAR = [date(9999, 12, 31), date(1066, 10, 14), date(2020, 1, 1), None]
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.Series(pd.to_datetime(FAR).as_unit("us")),
+        pd.Series(pd.to_datetime(FAR).as_unit("s")),
+        pd.Series(FAR, dtype=object),
+        pd.Series([None if day is None else np.datetime64(day) for day in FAR], dtype=object),
+        pd.Series(FAR, dtype=pd.ArrowDtype(pa.date32())),
+        pl.Series(FAR),
+        pl.Series(FAR).cast(pl.Datetime("us")),
+        pa.array(FAR),
+        pa.array(FAR).cast(pa.timestamp("us", tz="UTC")),
+    ],
+    ids=["us", "s", "object", "datetime64", "arrow dtype", "polars", "polars time", "pyarrow", "pyarrow time"],
+)
+def test_dates_of_all_years_are_days(days):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(days), pa.table)({"day": days})
+    expected = np.array(FAR, dtype="datetime64[D]").astype(np.int64)[:3]
+    columns = TableColumns.of(frame)
+    assert columns.names == ["day"]
+    np.testing.assert_array_equal(columns.read(frame)[:3, 0], expected)
+    assert np.isnan(columns.read(frame)[3, 0])
+
+
+def test_the_last_moment_of_the_calendar_has_a_time_zone():
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-5)))
+    table = pd.DataFrame({"until": pd.Series([last, None], dtype=object)})
+    days = np.datetime64("10000-01-01").astype(np.int64)
+    np.testing.assert_allclose(TableColumns.of(table).read(table)[0], [days, 4 + (59 + 59 / 60) / 60])
+
+
+def test_times_below_microseconds_are_cut_off():
+    table = pd.DataFrame({"when": pd.to_datetime(["1970-01-02", "1969-12-31"]).as_unit("ns") + pd.Timedelta(999, "ns")})
+    columns = TableColumns.of(table)
+    assert columns.names == ["when"]
+    np.testing.assert_array_equal(columns.read(table), [[1.0], [-1.0]])
+
+
+def test_dates_beyond_microseconds_are_refused():
+    table = pd.DataFrame({"day": np.array(["2020-01-01", "300000-01-01"], dtype="datetime64[s]")})
+    with pytest.raises(ValueError, match="column 'day' with the date 300000-01-01T00:00:00, which is too far away; correct it"):
+        TableColumns.of(table)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from simtree.pairs._cells import plain_date
 from simtree.pairs._codes import hashed
 
 # Dates, with or without a time and a zone, as ISO 8601 has them.
@@ -133,8 +135,11 @@ def as_dates(column: pd.Series) -> pd.Series | None:
         return None
     if not present.astype(str).str.fullmatch(ISO_DATE).all():
         return None
-    found = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce").dt.tz_localize(None)
-    return None if int(found.notna().sum()) < len(present) else found
+    try:  # pandas cannot read 9999-12-31 next to nanoseconds, or before version 3
+        dates = {word: plain_date(datetime.fromisoformat(word)) for word in present.unique()}
+    except ValueError:  # 2020-02-30
+        return None
+    return pd.Series(column.map(dates), index=column.index, dtype="datetime64[us]")
 
 
 def _word(cell: Any) -> str:

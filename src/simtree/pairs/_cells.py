@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
-# Nanoseconds.
-DAY = 86_400 * 10**9
+# Microseconds, which reach 290,000 years: nanoseconds would end in 2262.
+DAY = 86_400 * 10**6
 
 Value = str | float
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of a column: numbers, booleans, dates (datetime64[ns]), or values of which each row has a number."""
+    """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number."""
 
     kind: str
     array: NDArray[Any]
@@ -40,7 +40,7 @@ class Cells:
         """Return numbers, booleans or dates as values."""
         if self.kind == CATEGORY:
             return self
-        keys = self.array.astype("datetime64[us]").astype(str) if self.kind == DATE else self.array
+        keys = self.array.astype(str) if self.kind == DATE else self.array
         found, codes = np.unique(keys, return_inverse=True)
         codes = np.where(self.missing, -1, codes)
         known = np.unique(codes[codes >= 0])
@@ -146,10 +146,9 @@ def _array_cells(name: str, array: NDArray[Any]) -> Cells:
     if kind == "b":
         return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     if kind == "M":
-        return Cells(DATE, array.astype("datetime64[ns]"))
+        return Cells(DATE, _dates(name, array))
     if kind == "m":
-        days = array.astype("timedelta64[ns]").astype(np.float64) / DAY
-        return Cells(NUMBER, np.where(np.isnat(array), np.nan, days))
+        return Cells(NUMBER, array / np.timedelta64(1, "D"))
     if kind not in "OUT":
         raise ValueError(f"X has the column {name!r} of type {array.dtype}; convert it to numbers or text, or drop it.")
     return _object_cells(name, array)
@@ -183,8 +182,8 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     if kind == CATEGORY:
         return Cells(CATEGORY, codes, tuple(values))
     if kind == DATE:
-        dates = np.array([*(np.datetime64(_plain_date(value), "ns") for value in values), np.datetime64("NaT", "ns")])
-        return Cells(DATE, dates[codes])
+        dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
+        return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
     return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes])
 
 
@@ -211,10 +210,39 @@ def _kind_of(value: Any) -> str | None:
     return DATE if isinstance(value, date | np.datetime64) else None
 
 
-def _plain_date(value: Any) -> Any:
-    """Return a date without its time zone, in UTC."""
-    offset = value.utcoffset() if hasattr(value, "utcoffset") else None
-    return value if offset is None else value.replace(tzinfo=None) - offset
+def _dates(name: str, array: NDArray[Any]) -> NDArray[np.datetime64]:
+    """Return dates in microseconds; finer times are cut off."""
+    dates = array.astype("datetime64[us]")
+    known = array[~np.isnat(array)]
+    if len(known) and np.can_cast(array.dtype, dates.dtype):  # of a coarser unit
+        wrong = known[known.astype(dates.dtype).astype(array.dtype) != known]
+        if len(wrong):
+            raise ValueError(
+                f"X has the column {name!r} with the date {wrong[0]}, which is too far away; correct it, or make it missing."
+            )
+    return dates
+
+
+def plain_date(value: date | np.datetime64) -> np.datetime64:
+    """Return a date without its time zone, in UTC.
+
+    Parameters
+    ----------
+    value : date, datetime or datetime64
+        The date.
+
+    Returns
+    -------
+    datetime64
+
+    Examples
+    --------
+    >>> print(plain_date(datetime.fromisoformat("9999-12-31T23:00:00-05:00")))
+    10000-01-01T04:00:00.000000
+    """
+    if not isinstance(value, datetime) or (offset := value.utcoffset()) is None:
+        return np.datetime64(value)
+    return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset)
 
 
 def _key(value: Any) -> Value:
