@@ -251,6 +251,9 @@ def test_a_category_of_numbers_of_another_program_is_read_as_numbers(tmp_path):
     found = samples_of(model, read_samples(tmp_path / "new.csv", words_of(model)), [])
     np.testing.assert_array_equal(model.columns_.read(found)[4:], model.columns_.read(table)[4:])
     assert model.columns_.read(found)[0, 0] >= FIRST_HASHED
+    table.assign(shop="inf").to_csv(tmp_path / "new.csv", index=False)
+    found = samples_of(model, read_samples(tmp_path / "new.csv", words_of(model)), [])
+    assert (model.columns_.read(found)[:, 0] >= FIRST_HASHED).all()
 
 
 def test_dates_of_text_files_are_dates(tmp_path):

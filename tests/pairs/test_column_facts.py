@@ -50,7 +50,8 @@ def test_joined_facts_are_those_of_the_table(table, ends, max_values):
 
 def test_infinity_is_named_by_its_row_in_the_table(table):
     table.loc[41, "size"] = np.inf
-    assert of_parts(table, (0, 20, 60))[0].infinite_row == 41
+    table.loc[43, "code"] = -np.inf  # a category
+    assert [facts.infinite_row for facts in of_parts(table, (0, 20, 60))] == [41, None, None, None, None, 43]
 
 
 def test_parts_of_different_kinds_are_refused(table):

@@ -223,6 +223,8 @@ def test_ten_thousand_values_of_many_rows_are_read_in_bounded_memory():
             r"values of the type time, such as datetime.time\(0, 0\); make numbers, text or",
         ),
         ({"a": [1.0, np.inf, 2.0], "b": ["x", "x", "y"]}, "from_dtype", "infinity in column 'a', first in row 1"),
+        ({"a": [1.0, 1.0, -np.inf]}, ["a"], "infinity in column 'a', first in row 2"),
+        ({"a": pd.Categorical([1.0, np.inf, 1.0])}, "from_dtype", "infinity in column 'a', first in row 1"),
         ({"a": [1.0, 2.0, 3.0]}, ["a"], "names the column 'a', whose values are all different"),
         ({"a": [1.0, 2.0, 3.0]}, ["b"], "categorical_features has 'b'; the columns of X are 'a'"),
         ({"a": [1.0, 2.0, 3.0]}, [1], "categorical_features has the column 1; X has 1 column, numbered from 0"),
@@ -253,6 +255,13 @@ def test_tables_that_changed_get_one_sentence(change, message):
     columns = TableColumns.of(pandas_frame())
     with pytest.raises(ValueError, match=message):
         columns.read(change(pandas_frame()))
+
+
+@pytest.mark.parametrize("make", [np.array, pd.Categorical, pd.Series])
+def test_infinity_that_comes_later_into_a_category_is_refused(make):
+    columns = TableColumns.of(pd.DataFrame({"code": make([1.0, 2.0, 1.0])}), ["code"])
+    with pytest.raises(ValueError, match="infinity in column 'code', first in row 1; replace it by a finite number"):
+        columns.read(pd.DataFrame({"code": make([1.0, np.inf, 2.0])}))
 
 
 def test_all_columns_left_out_is_an_error():

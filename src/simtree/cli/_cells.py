@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -98,7 +99,7 @@ def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
         return column
     truths = {"True": 1.0, "False": 0.0}
     numbers = [
-        np.nan if word is None else float(word) if _is_number(word) else truths.get(word, hashed(word)) for word in column
+        np.nan if word is None else float(word) if _is_finite(word) else truths.get(word, hashed(word)) for word in column
     ]
     return pd.Series(numbers, index=column.index)
 
@@ -154,3 +155,7 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_finite(text: str) -> bool:
+    return _is_number(text) and math.isfinite(float(text))

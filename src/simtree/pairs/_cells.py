@@ -36,6 +36,15 @@ class Cells:
             return np.asarray(self.array < 0)
         return np.asarray(np.isnat(self.array) if self.kind == DATE else np.isnan(self.array))
 
+    @property
+    def infinite_row(self) -> int | None:
+        """The first row with infinity."""
+        if self.kind == CATEGORY:
+            infinite = np.array([*(value in (np.inf, -np.inf) for value in self.values), False])[self.array]
+        else:
+            infinite = np.isinf(self.array) if self.kind == NUMBER else np.zeros(1, dtype=bool)
+        return int(np.argmax(infinite)) if infinite.any() else None
+
     def as_values(self) -> Cells:
         """Return numbers, booleans or dates as values."""
         if self.kind == CATEGORY:

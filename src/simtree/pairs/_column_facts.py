@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._cells import CATEGORY, DATE, DAY, NUMBER, Cells, Value, table_cells
+from simtree.pairs._cells import CATEGORY, DATE, DAY, Cells, Value, table_cells
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ColumnFacts:
         ColumnFacts
         """
         missing = cells.missing
-        found = cls(cells.kind, len(cells.array), int(np.count_nonzero(missing)))
+        found = cls(cells.kind, len(cells.array), int(np.count_nonzero(missing)), infinite_row=cells.infinite_row)
         if not missing.all():
             place = int(np.argmin(missing))
             example = cells.array[place].item() if cells.kind != CATEGORY else cells.values[cells.array[place]]
@@ -76,8 +76,6 @@ class ColumnFacts:
         if cells.kind == DATE:
             stamps = cells.array[~missing].astype(np.int64)
             return replace(found, has_time=bool((stamps % DAY != 0).any()))
-        if cells.kind == NUMBER and np.isinf(cells.array).any():
-            return replace(found, infinite_row=int(np.flatnonzero(np.isinf(cells.array))[0]))
         return found
 
     @classmethod

@@ -481,6 +481,8 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     # Without names, a column of numbers keeps its place, for a representation finds it by its number.
     if missing == 1.0 and (named or chosen or facts.kind == CATEGORY):
         return Column(name, LEFT_OUT, missing)
+    if facts.infinite_row is not None:
+        raise _infinity(name, facts.infinite_row)
     if chosen or facts.kind == CATEGORY:
         n_present, n_distinct = facts.n_present, facts.n_distinct
         if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
@@ -498,8 +500,6 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
                 )
                 return Column(name, LEFT_OUT, missing, n_distinct)
         return Column(name, CATEGORY, missing, n_distinct, _sorted(facts.values or ()))
-    if facts.infinite_row is not None:
-        raise _infinity(name, facts.infinite_row)
     return Column(name, facts.kind, missing, has_time=facts.has_time)
 
 
@@ -511,6 +511,7 @@ def _sorted(values: Iterable[Value]) -> tuple[Value, ...]:
 def _read(column: Column, cells: Cells) -> list[Floats]:
     """Return the columns of the matrix that the cells of a column are read into."""
     if column.kind == CATEGORY:
+        _check_finite(column.name, cells)
         own = cells.as_values()
         known = {value: float(code) for code, value in enumerate(column.values)}
         codes = [known[value] if value in known else hashed(value) for value in own.values]
@@ -534,8 +535,8 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
 
 
 def _check_finite(name: str, cells: Cells) -> None:
-    if cells.kind == NUMBER and np.isinf(cells.array).any():
-        raise _infinity(name, int(np.flatnonzero(np.isinf(cells.array))[0]))
+    if cells.infinite_row is not None:
+        raise _infinity(name, cells.infinite_row)
 
 
 def _infinity(name: str, row: int) -> ValueError:
