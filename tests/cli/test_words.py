@@ -256,6 +256,18 @@ def test_a_category_of_numbers_of_another_program_is_read_as_numbers(tmp_path):
     assert (model.columns_.read(found)[:, 0] >= FIRST_HASHED).all()
 
 
+def test_large_integers_of_a_category_are_told_apart_or_refused(tmp_path):
+    cards = pd.Series([1234567890123456, 1234567890123457, None])  # of floating-point numbers
+    found = Table(tmp_path / "people.parquet", pd.DataFrame({"card": cards})).features(["card"], categories=["card"])
+    assert found["card"].tolist() == ["1234567890123456", "1234567890123457", None]
+    exact = pd.DataFrame({"card": [2**60 + 1, 2**60 + 2]})
+    found = Table(tmp_path / "people.parquet", exact).features(["card"], categories=["card"])
+    assert found["card"].tolist() == [str(2**60 + 1), str(2**60 + 2)]
+    lost = Table(tmp_path / "people.parquet", exact.astype(float))
+    with pytest.raises(ValueError, match=r"people\.parquet: column 'card', row 0 is about 1\.15292150460685e\+18, .*as text"):
+        lost.features(["card"], categories=["card"])
+
+
 def test_dates_of_text_files_are_dates(tmp_path):
     who = np.repeat(np.arange(12), 4)
     days = pd.Timestamp("2020-01-31") + pd.to_timedelta(who, unit="D")

@@ -54,6 +54,11 @@ def test_infinity_is_named_by_its_row_in_the_table(table):
     assert [facts.infinite_row for facts in of_parts(table, (0, 20, 60))] == [41, None, None, None, None, 43]
 
 
+def test_integers_that_cannot_be_told_apart_are_remembered(table):
+    table = table.assign(code=[1] * 40 + [2**53 + 1] * 20)
+    assert [facts.large for facts in of_parts(table, (0, 20, 60))] == [None] * 5 + [2**53 + 1]
+
+
 def test_parts_of_different_kinds_are_refused(table):
     words = table.assign(colour=["red"] * 30 + [7.0] * 30)
     with pytest.raises(ValueError, match=r"the column 'colour' of mixed types, such as 'red' and 7\.0"):

@@ -264,6 +264,42 @@ def test_infinity_that_comes_later_into_a_category_is_refused(make):
         columns.read(pd.DataFrame({"code": make([1.0, np.inf, 2.0])}))
 
 
+LARGE = [2**60 + 1, 2**60 + 2, 2**60 + 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(LARGE),
+        pd.Series([-x for x in LARGE]),
+        pd.Series(LARGE, dtype="uint64"),
+        pd.Series([*LARGE, None], dtype="Int64"),
+        pd.Series([*LARGE, None], dtype=pd.ArrowDtype(pa.int64())),
+        pd.Series([*LARGE, None], dtype=object),
+        pd.Series(pd.Categorical(LARGE)),
+        pd.Series(pd.Categorical(np.array(LARGE, dtype=object))),
+        pl.Series(LARGE),
+        pl.Series([*LARGE, None]),
+        pa.array(LARGE),
+        pa.array([*LARGE, None]),
+        pa.array(LARGE).dictionary_encode(),
+    ],
+)
+def test_integers_that_cannot_be_told_apart_are_no_categories(column):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(column), pa.table)
+    with pytest.raises(ValueError, match=r"category 'code' with the integer -?11529215046068469\d+, .*; make text of them, in"):
+        TableColumns.of(frame({"code": column}), ["code"])
+    with pytest.raises(ValueError, match="category 'code' with the integer"):
+        TableColumns.of(pd.DataFrame({"code": [1, 2, 1]}), ["code"]).read(frame({"code": column}))
+
+
+def test_large_integers_are_categories_as_text_and_numbers_as_they_are():
+    table = pd.DataFrame({"code": LARGE, "size": LARGE})
+    columns = TableColumns.of(table.astype({"code": str}), ["code"])
+    assert columns.columns[0].values == (str(LARGE[0]), str(LARGE[1]))
+    np.testing.assert_array_equal(columns.read(table.astype({"code": str})), [[2.0**60, 0], [2.0**60, 1], [2.0**60, 0]])
+
+
 def test_all_columns_left_out_is_an_error():
     with pytest.warns(UserWarning, match="nearly every row"), pytest.raises(ValueError, match="no column left"):
         TableColumns.of(pd.DataFrame({"note": list("abc")}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simtree.pairs._cells import plain_date
+from simtree.pairs._cells import LARGE, plain_date
 from simtree.pairs._codes import hashed
 
 # Dates, with or without a time and a zone, as ISO 8601 has them.
@@ -99,7 +98,7 @@ def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
         return column
     truths = {"True": 1.0, "False": 0.0}
     numbers = [
-        np.nan if word is None else float(word) if _is_finite(word) else truths.get(word, hashed(word)) for word in column
+        np.nan if word is None else float(word) if _is_plain(word) else truths.get(word, hashed(word)) for word in column
     ]
     return pd.Series(numbers, index=column.index)
 
@@ -145,7 +144,7 @@ def as_dates(column: pd.Series) -> pd.Series | None:
 
 def _word(cell: Any) -> str:
     if isinstance(cell, float):
-        return f"{cell:.15g}"
+        return str(int(cell)) if cell.is_integer() and abs(cell) < LARGE else f"{cell:.15g}"
     return str(cell)
 
 
@@ -157,5 +156,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_finite(text: str) -> bool:
-    return _is_number(text) and math.isfinite(float(text))
+def _is_plain(text: str) -> bool:
+    """Return whether a word is a finite number that can be told from its neighbours."""
+    return _is_number(text) and abs(float(text)) < LARGE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,17 +17,23 @@ from simtree._utils.validation import count
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 # Microseconds, which reach 290,000 years: nanoseconds would end in 2262.
 DAY = 86_400 * 10**6
+# From here on, several integers are the same floating-point number.
+LARGE = 2**53
 
 Value = str | float
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number."""
+    """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number.
+
+    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any.
+    """
 
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
+    large: int | None = None
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -55,7 +61,7 @@ class Cells:
         known = np.unique(codes[codes >= 0])
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
-        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()))
+        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()), self.large)
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -125,21 +131,22 @@ def _series_cells(name: str, column: Any) -> Cells:
     dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # a category of pandas
         values = column.cat.categories
-        return _coded(column.cat.codes.to_numpy(), values.to_numpy())
+        return _coded(name, column.cat.codes.to_numpy(), values.to_numpy())
     if dtype.startswith("dictionary"):  # a category of pyarrow, also inside of pandas; of numbers, too
         cells = column.to_pylist() if hasattr(column, "to_pylist") else column.astype(object).tolist()
         return _object_cells(name, _as_objects(cells)).as_values()
     if hasattr(column, "to_pylist") and not dtype.startswith(("int", "uint", "float", "double", "half", "date", "timestamp")):
         array = _as_objects(column.to_pylist())  # pyarrow: strings and booleans
     elif hasattr(column, "isna") and is_numeric(column.dtype):
-        array = column.to_numpy(dtype=np.float64, na_value=np.nan) if dtype != "bool" else column.to_numpy()
+        plain = isinstance(column.dtype, np.dtype)
+        array = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         if dtype.startswith("bool"):
             return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     elif dtype.startswith("datetime64") and hasattr(column, "dt") and getattr(column.dt, "tz", None) is not None:
         array = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
     else:
         array = np.asarray(column.to_numpy())
-    return _array_cells(name, array)
+    return _array_cells(name, array, is_integer=dtype.startswith(("int", "uint")))
 
 
 def _as_objects(cells: list[Any]) -> NDArray[Any]:
@@ -147,11 +154,16 @@ def _as_objects(cells: list[Any]) -> NDArray[Any]:
     return np.array([*cells, None], dtype=object)[:-1]
 
 
-def _array_cells(name: str, array: NDArray[Any]) -> Cells:
-    """Return the cells of an array: by its type, or by the types of its objects, which must be of one kind."""
+def _array_cells(name: str, array: NDArray[Any], *, is_integer: bool = False) -> Cells:
+    """Return the cells of an array: by its type, or by the types of its objects, which must be of one kind.
+
+    ``is_integer``: the numbers were integers, also if they are not any more because some are missing.
+    """
     kind = array.dtype.kind
     if kind in "iuf":
-        return Cells(NUMBER, np.asarray(array, dtype=np.float64))
+        values = np.asarray(array, dtype=np.float64)
+        large = np.abs(values) >= LARGE if is_integer or kind in "iu" else np.zeros(1, dtype=bool)
+        return Cells(NUMBER, values, large=int(array[np.argmax(large)]) if large.any() else None)
     if kind == "b":
         return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     if kind == "M":
@@ -193,15 +205,24 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     if kind == DATE:
         dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
         return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
-    return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes])
+    return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes], large=_large_of(values))
 
 
-def _coded(codes: NDArray[Any], values: NDArray[Any]) -> Cells:
+def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     """Return the cells of a column of categories, of which only the values that occur are kept."""
     used = np.unique(codes[codes >= 0])
+    if values.dtype.kind == "O":  # of any type, such as intervals
+        found = Cells(CATEGORY, np.arange(len(used)), tuple(map(_key, values[used])), _large_of(values[used]))
+    else:
+        found = _array_cells(name, values[used]).as_values()
     renumbered = np.full(len(values) + 1, -1)
-    renumbered[used] = np.arange(len(used))
-    return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()))
+    renumbered[used] = found.array
+    return replace(found, array=renumbered[codes])
+
+
+def _large_of(values: Iterable[Any]) -> int | None:
+    """Return an integer that cannot be told from its neighbours as a number, if there is one."""
+    return next((int(value) for value in values if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGE), None)
 
 
 def is_missing(cell: Any) -> bool:

@@ -34,6 +34,8 @@ class ColumnFacts:
         The first row with infinity.
     example : object
         A value.
+    large : int or None
+        One of the integers that cannot be told from their neighbours as numbers.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class ColumnFacts:
     has_time: bool = False
     infinite_row: int | None = None
     example: Any = None
+    large: int | None = None
 
     @classmethod
     def of(cls, cells: Cells, is_chosen: bool, max_values: int | None = None) -> ColumnFacts:
@@ -63,7 +66,9 @@ class ColumnFacts:
         ColumnFacts
         """
         missing = cells.missing
-        found = cls(cells.kind, len(cells.array), int(np.count_nonzero(missing)), infinite_row=cells.infinite_row)
+        found = cls(
+            cells.kind, len(cells.array), int(np.count_nonzero(missing)), infinite_row=cells.infinite_row, large=cells.large
+        )
         if not missing.all():
             place = int(np.argmin(missing))
             example = cells.array[place].item() if cells.kind != CATEGORY else cells.values[cells.array[place]]
@@ -195,6 +200,7 @@ def _joined(name: str, parts: list[ColumnFacts]) -> ColumnFacts:
         any(part.has_time for part in parts),
         infinite[0] if infinite else None,
         telling[0].example,
+        next((part.large for part in parts if part.large is not None), None),
     )
 
 

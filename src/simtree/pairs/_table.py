@@ -484,6 +484,7 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     if facts.infinite_row is not None:
         raise _infinity(name, facts.infinite_row)
     if chosen or facts.kind == CATEGORY:
+        _check_large(name, facts.large)
         n_present, n_distinct = facts.n_present, facts.n_distinct
         if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
             if chosen and n_distinct == n_present:
@@ -512,6 +513,7 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
     """Return the columns of the matrix that the cells of a column are read into."""
     if column.kind == CATEGORY:
         _check_finite(column.name, cells)
+        _check_large(column.name, cells.large)
         own = cells.as_values()
         known = {value: float(code) for code, value in enumerate(column.values)}
         codes = [known[value] if value in known else hashed(value) for value in own.values]
@@ -537,6 +539,14 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
 def _check_finite(name: str, cells: Cells) -> None:
     if cells.infinite_row is not None:
         raise _infinity(name, cells.infinite_row)
+
+
+def _check_large(name: str, large: int | None) -> None:
+    if large is not None:
+        raise ValueError(
+            f"X has the category {name!r} with the integer {large}, and integers from 2**53 on cannot be told apart; make text "
+            "of them, in training as in scoring."
+        )
 
 
 def _infinity(name: str, row: int) -> ValueError:
