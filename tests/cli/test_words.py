@@ -129,7 +129,7 @@ def test_the_model_scores_files_of_both_kinds(folder):
     assert of_csv == of_parquet
     model = simtree.load(folder / "m.simtree")
     table = people().assign(height=pd.to_numeric(people()["height"], errors="coerce"))
-    expected = model.pair_score([[0, 1], [0, 20], [9, 3]], table)
+    expected = model.pair_score([[0, 1], [0, 20], [9, 3]], table.astype({"postcode": str}))
     assert [float(line.split(",")[2]) for line in of_csv.splitlines()[1:]] == expected.tolist()
 
 

@@ -300,6 +300,55 @@ def test_large_integers_are_categories_as_text_and_numbers_as_they_are():
     np.testing.assert_array_equal(columns.read(table.astype({"code": str})), [[2.0**60, 0], [2.0**60, 1], [2.0**60, 0]])
 
 
+NUMBERS, TEXT = [1, 2, 1], ["1", "2", "1"]
+BOOLEANS, STAMPS = [True, False, True], pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"])
+
+
+@pytest.mark.parametrize(
+    ("fitted", "scored", "message"),
+    [
+        (TEXT, NUMBERS, "of numbers, but the model was fitted on text there; convert it to text"),
+        (TEXT, pd.Categorical(NUMBERS), "of numbers, but the model was fitted on text there; convert it to text"),
+        (TEXT, BOOLEANS, "of booleans, but the model was fitted on text there"),
+        (TEXT, STAMPS, "of dates, but the model was fitted on text there"),
+        (NUMBERS, TEXT, "of text, such as '1', but the model was fitted on numbers there; convert it to numbers"),
+        (NUMBERS, pd.Categorical(TEXT), "of text, such as '1', but the model was fitted on numbers there"),
+        (NUMBERS, STAMPS, "of dates, but the model was fitted on numbers there"),
+        (BOOLEANS, TEXT, "of text, such as '1', but the model was fitted on numbers there"),
+        (STAMPS, NUMBERS, "of numbers, but the model was fitted on dates there; convert it to dates"),
+        (STAMPS, BOOLEANS, "of booleans, but the model was fitted on dates there; convert it to dates"),
+        (["a", "2020-01-01", "a"], NUMBERS, "of numbers, but the model was fitted on text there"),
+    ],
+)
+def test_categories_that_turned_to_another_type_get_one_sentence(fitted, scored, message):
+    columns = TableColumns.of(pd.DataFrame({"code": fitted}), ["code"])
+    with pytest.raises(ValueError, match=f"X has the column 'code' {message}"):
+        columns.read(pd.DataFrame({"code": scored}))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "scored"),
+    [
+        (TEXT, ["soon", "1", None]),
+        (TEXT, [None, None, None]),
+        (TEXT, pd.Categorical([None, None, None], categories=[1, 2])),
+        (BOOLEANS, NUMBERS),
+        (STAMPS, ["2020-01-01", "soon", "2020-01-02"]),
+        (["a", "2020-01-01", "a"], STAMPS),
+        (pd.Categorical(["a", 1, "a"]), NUMBERS),
+        (pd.Categorical(["a", 1, "a"]), TEXT),
+    ],
+)
+def test_categories_that_may_have_known_values_are_read(fitted, scored):
+    columns = TableColumns.of(pd.DataFrame({"code": fitted}), ["code"])
+    assert columns.read(pd.DataFrame({"code": scored})).shape == (3, 1)
+
+
+def test_a_vocabulary_without_values_says_nothing_of_types():
+    columns = TableColumns.of(pd.DataFrame({"code": TEXT}), ["code"]).with_shared_values([np.array([[0, 1], [0, 1]])])
+    assert (columns.read(pd.DataFrame({"code": NUMBERS})) >= FIRST_HASHED).all()
+
+
 def test_all_columns_left_out_is_an_error():
     with pytest.warns(UserWarning, match="nearly every row"), pytest.raises(ValueError, match="no column left"):
         TableColumns.of(pd.DataFrame({"note": list("abc")}))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from simtree.pairs._cells import LARGE, plain_date
+from simtree.pairs._cells import LARGE, moment_of
 from simtree.pairs._codes import hashed
-
-# Dates, with or without a time and a zone, as ISO 8601 has them.
-ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
 
 
 def is_text(column: pd.Series) -> bool:
@@ -133,11 +129,9 @@ def as_dates(column: pd.Series) -> pd.Series | None:
     present = column[column.notna()]
     if not len(present) or not isinstance(present.iloc[0], str):
         return None
-    if not present.astype(str).str.fullmatch(ISO_DATE).all():
-        return None
-    try:  # pandas cannot read 9999-12-31 next to nanoseconds, or before version 3
-        dates = {word: plain_date(datetime.fromisoformat(word)) for word in present.unique()}
-    except ValueError:  # 2020-02-30
+    # Not by pandas, which cannot read 9999-12-31 next to nanoseconds, or before version 3.
+    dates = {word: moment_of(word) for word in present.unique()}
+    if None in dates.values():
         return None
     return pd.Series(column.map(dates), index=column.index, dtype="datetime64[us]")
 

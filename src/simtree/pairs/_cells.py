@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -19,6 +20,8 @@ NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 DAY = 86_400 * 10**6
 # From here on, several integers are the same floating-point number.
 LARGE = 2**53
+# Dates, with or without a time and a zone, as ISO 8601 has them.
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?")
 
 Value = str | float
 
@@ -273,6 +276,31 @@ def plain_date(value: date | np.datetime64) -> np.datetime64:
     if not isinstance(value, datetime) or (offset := value.utcoffset()) is None:
         return np.datetime64(value)
     return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset)
+
+
+def moment_of(value: Value) -> np.datetime64 | None:
+    """Return the date that text is, by ISO 8601, with or without a time and a zone, in UTC; None if it is something else.
+
+    Parameters
+    ----------
+    value : str or float
+        A value of a category.
+
+    Returns
+    -------
+    datetime64 or None
+
+    Examples
+    --------
+    >>> print(moment_of("2020-01-31 12:30+02:00"), moment_of("soon"), moment_of(2020.0))
+    2020-01-31T10:30:00.000000 None None
+    """
+    if not isinstance(value, str) or not ISO_DATE.fullmatch(value):
+        return None
+    try:
+        return plain_date(datetime.fromisoformat(value))
+    except ValueError:  # 2020-02-30
+        return None
 
 
 def _key(value: Any) -> Value:

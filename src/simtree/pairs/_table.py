@@ -18,7 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
-from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
+from simtree.pairs._cells import (
+    BOOLEAN,
+    CATEGORY,
+    DATE,
+    DAY,
+    NUMBER,
+    Cells,
+    Value,
+    column_names,
+    is_numeric,
+    moment_of,
+    table_cells,
+)
 from simtree.pairs._codes import MISSING, OTHER, hashed, known_codes
 from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
@@ -513,19 +525,15 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
     """Return the columns of the matrix that the cells of a column are read into."""
     if column.kind == CATEGORY:
         _check_finite(column.name, cells)
-        _check_large(column.name, cells.large)
         own = cells.as_values()
+        _check_type(column, cells, own.values)
+        _check_large(column.name, cells.large)
         known = {value: float(code) for code, value in enumerate(column.values)}
         codes = [known[value] if value in known else hashed(value) for value in own.values]
         return [np.array([*codes, MISSING])[own.array]]
     if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
         if not cells.missing.all():
-            example = "" if cells.kind != CATEGORY else f", such as {cells.values[0]!r}"
-            found = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
-            raise ValueError(
-                f"X has the column {column.name!r} of {found[cells.kind]}{example}, but the model was fitted on "
-                f"{found[column.kind]} there; convert it to {found[column.kind]}."
-            )
+            raise _changed(column.name, cells.kind, cells.values, column.kind)
         return [np.full(len(cells.array), np.nan) for _ in column.names]
     _check_finite(column.name, cells)
     if column.kind != DATE:
@@ -534,6 +542,28 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
     days, rest = np.divmod(stamps, DAY)
     parts = [np.where(cells.missing, np.nan, days), np.where(cells.missing, np.nan, rest / (DAY / 24))]
     return parts[: len(column.names)]
+
+
+def _check_type(column: Column, cells: Cells, values: Sequence[Value]) -> None:
+    """Raise if the values of a category are of another type than all of its vocabulary, so that none can be known."""
+    found, fitted = ({isinstance(value, str) for value in own} for own in (values, column.values))
+    differ = not found & fitted
+    if not found or not fitted or not (differ or cells.kind == DATE):
+        return
+    dates = [moment_of(value) is not None for value in column.values]
+    if differ or not any(dates):
+        kind = cells.kind if cells.kind != CATEGORY or True in found else NUMBER
+        raise _changed(column.name, kind, values, NUMBER if True not in fitted else DATE if all(dates) else CATEGORY)
+
+
+def _changed(name: str, found: str, values: Sequence[Value], fitted: str) -> ValueError:
+    """Return the error for a column of another kind than in training."""
+    called = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
+    such = f", such as {values[0]!r}" if found == CATEGORY else ""
+    return ValueError(
+        f"X has the column {name!r} of {called[found]}{such}, but the model was fitted on {called[fitted]} there; convert it "
+        f"to {called[fitted]}."
+    )
 
 
 def _check_finite(name: str, cells: Cells) -> None:
