@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -266,6 +267,31 @@ def test_large_integers_of_a_category_are_told_apart_or_refused(tmp_path):
     lost = Table(tmp_path / "people.parquet", exact.astype(float))
     with pytest.raises(ValueError, match=r"people\.parquet: column 'card', row 0 is about 1\.15292150460685e\+18, .*as text"):
         lost.features(["card"], categories=["card"])
+
+
+def test_dates_and_booleans_of_a_category_are_the_same_in_every_file(tmp_path):
+    who = np.repeat(np.arange(12), 4)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(12 * (who % 5), unit="h")
+    table = pd.DataFrame({"person": who, "day": days, "born": days.normalize(), "flag": who % 2 == 0})
+    table.to_parquet(tmp_path / "people.parquet")
+    table.astype({"day": "datetime64[ns]"}).to_parquet(tmp_path / "nanoseconds.parquet")
+    table.to_csv(tmp_path / "people.csv", index=False)
+    pl.from_pandas(table).write_csv(tmp_path / "polars.csv")
+    names = ["people.parquet", "nanoseconds.parquet", "people.csv", "polars.csv"]
+    options = ("--label", "person", "--categories", "day,born,flag", "--model", "tree", "--n-jobs", "1")
+    models = [simtree.SimilarityTree(max_depth=2, categorical_features=["day", "born", "flag"], random_state=0)]
+    models[0].fit(table.drop(columns="person"), who)
+    for name in names:
+        run("fit", tmp_path / name, *options, "-o", tmp_path / "m.simtree")
+        models.append(simtree.load(tmp_path / "m.simtree"))
+    for model in models:
+        codes = [
+            model.columns_.read(samples_of(model, read_samples(tmp_path / name, words_of(model)), ["person"])) for name in names
+        ]
+        assert codes[0].max() < 5
+        for other in codes[1:]:
+            np.testing.assert_array_equal(other, codes[0])
+    assert models[1].columns_.columns[0].values[:2] == ("2020-01-01", "2020-01-01 12:00:00")
 
 
 def test_dates_of_text_files_are_dates(tmp_path):

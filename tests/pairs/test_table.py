@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
@@ -298,6 +299,52 @@ def test_large_integers_are_categories_as_text_and_numbers_as_they_are():
     columns = TableColumns.of(table.astype({"code": str}), ["code"])
     assert columns.columns[0].values == (str(LARGE[0]), str(LARGE[1]))
     np.testing.assert_array_equal(columns.read(table.astype({"code": str})), [[2.0**60, 0], [2.0**60, 1], [2.0**60, 0]])
+
+
+DATES = ["2020-01-01", "2020-01-02 12:30:00", "2020-01-01"]
+ISO = pd.to_datetime(DATES, format="ISO8601")
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        *(pd.Series(ISO.as_unit(unit)) for unit in ("ns", "us", "s")),
+        *(pd.Series(pd.Categorical(ISO.as_unit(unit))) for unit in ("ns", "us", "s")),
+        pd.Series(ISO.tz_localize("UTC").tz_convert("Asia/Tokyo")),
+        pd.Series(pd.Categorical(ISO.tz_localize("UTC").tz_convert("Asia/Tokyo"))),
+        pd.Series(ISO.to_pydatetime(), dtype=object),
+        pd.Series(ISO, dtype=pd.ArrowDtype(pa.timestamp("us"))),
+        pd.Series(pd.Categorical.from_codes([0, 1, 2], np.array([date(2020, 1, 1), ISO[1], "2020-01-01"], dtype=object))),
+        pd.Series(DATES),
+        pl.Series(ISO.to_pydatetime()),
+        pa.array(ISO.to_pydatetime()),
+        pa.array(ISO.to_pydatetime()).dictionary_encode(),
+    ],
+)
+def test_a_date_has_one_name_as_a_category(dates):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(dates), pa.table)({"day": dates})
+    columns = TableColumns.of(frame, ["day"])
+    assert columns.columns[0].values == ("2020-01-01", "2020-01-02 12:30:00")
+    np.testing.assert_array_equal(columns.read(frame), [[0], [1], [0]])
+
+
+# As polars writes them to a text file, with a zone, and as earlier models have them in their files.
+SPELLED = ["2020-01-01 00:00:00", "2020-01-02T13:30+01:00", "2020-01-01T00:00:00.000000"]
+
+
+@pytest.mark.parametrize("values", [DATES[:2], SPELLED[:2], ["2020-01-01T00:00:00.000000", "2020-01-02T12:30:00.000000"]])
+@pytest.mark.parametrize("scored", [DATES, SPELLED, ISO, pd.Categorical(ISO.as_unit("ns"))])
+def test_a_date_that_is_spelled_in_another_way_is_known(values, scored):
+    columns = TableColumns.of(pd.DataFrame({"day": DATES}))
+    columns = replace(columns, columns=(replace(columns.columns[0], values=tuple(values)),))
+    np.testing.assert_array_equal(columns.read(pd.DataFrame({"day": scored})), [[0], [1], [0]])
+
+
+def test_a_new_date_has_one_code_in_all_spellings():
+    columns = TableColumns.of(pd.DataFrame({"day": ["soon", "late", "soon"]}))
+    codes = columns.read(pd.DataFrame({"day": [*DATES, *SPELLED]}))[:, 0]
+    np.testing.assert_array_equal(codes[:3], codes[3:])
+    assert codes[0] >= FIRST_HASHED
 
 
 NUMBERS, TEXT = [1, 2, 1], ["1", "2", "1"]

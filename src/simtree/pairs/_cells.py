@@ -58,13 +58,13 @@ class Cells:
         """Return numbers, booleans or dates as values."""
         if self.kind == CATEGORY:
             return self
-        keys = self.array.astype(str) if self.kind == DATE else self.array
-        found, codes = np.unique(keys, return_inverse=True)
+        found, codes = np.unique(self.array, return_inverse=True)
         codes = np.where(self.missing, -1, codes)
         known = np.unique(codes[codes >= 0])
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
-        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()), self.large)
+        values = date_names(found[known]) if self.kind == DATE else [_key(value) for value in found[known].tolist()]
+        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large)
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -215,7 +215,9 @@ def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     """Return the cells of a column of categories, of which only the values that occur are kept."""
     used = np.unique(codes[codes >= 0])
     if values.dtype.kind == "O":  # of any type, such as intervals
-        found = Cells(CATEGORY, np.arange(len(used)), tuple(map(_key, values[used])), _large_of(values[used]))
+        lookup: dict[Value, int] = {}
+        array = np.array([lookup.setdefault(_key(value), len(lookup)) for value in values[used]], dtype=np.int64)
+        found = Cells(CATEGORY, array, tuple(lookup), _large_of(values[used]))
     else:
         found = _array_cells(name, values[used]).as_values()
     renumbered = np.full(len(values) + 1, -1)
@@ -278,6 +280,49 @@ def plain_date(value: date | np.datetime64) -> np.datetime64:
     return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset)
 
 
+def date_names(dates: NDArray[np.datetime64]) -> list[str]:
+    """Return what dates are called as values of a category, in all data frames and files.
+
+    Parameters
+    ----------
+    dates : ndarray of datetime64
+        The dates, in UTC.
+
+    Returns
+    -------
+    list of str
+        ISO dates, with a time unless it is midnight.
+
+    Examples
+    --------
+    >>> date_names(np.array(["2020-01-31T00:00:00.000", "2020-01-31T12:30:00.250"], dtype="datetime64[ns]"))
+    ['2020-01-31', '2020-01-31 12:30:00.250000']
+    """
+    texts = np.datetime_as_string(dates.astype("datetime64[us]")).tolist()
+    return [text.replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00") for text in texts]
+
+
+def date_named(value: Value) -> Value:
+    """Return a value of a category as `date_names` has it, if it is a date in any spelling of ISO 8601.
+
+    Parameters
+    ----------
+    value : str or float
+        The value.
+
+    Returns
+    -------
+    str or float
+
+    Examples
+    --------
+    >>> date_named("2020-01-31T00:00"), date_named("soon")
+    ('2020-01-31', 'soon')
+    """
+    moment = moment_of(value)
+    return value if moment is None else date_names(np.array([moment]))[0]
+
+
 def moment_of(value: Value) -> np.datetime64 | None:
     """Return the date that text is, by ISO 8601, with or without a time and a zone, in UTC; None if it is something else.
 
@@ -307,6 +352,8 @@ def _key(value: Any) -> Value:
     """Return a value as a vocabulary has it: text or a number."""
     if isinstance(value, str):
         return value
+    if isinstance(value, date | np.datetime64):
+        return date_names(np.array([plain_date(value)]))[0]
     return float(value) + 0.0 if isinstance(value, numbers.Real | np.bool_) else str(value)  # -0.0 is 0.0
 
 

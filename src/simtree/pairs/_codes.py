@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._cells import Value
+from simtree.pairs._cells import Value, date_named
 
 #: Code of a missing category.
 MISSING = -1.0
@@ -48,7 +48,7 @@ def hashed(value: Value) -> float:
     Parameters
     ----------
     value : str or float
-        The value.
+        The value; a date has the same code in all spellings.
 
     Returns
     -------
@@ -60,6 +60,7 @@ def hashed(value: Value) -> float:
     >>> hashed("red") == hashed("red") > 2**31, hashed("red") == hashed("blue"), hashed("1.0") == hashed(1.0)
     (True, False, False)
     """
+    value = date_named(value)
     text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
     number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
     exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)

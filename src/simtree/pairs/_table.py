@@ -27,6 +27,7 @@ from simtree.pairs._cells import (
     Cells,
     Value,
     column_names,
+    date_named,
     is_numeric,
     moment_of,
     table_cells,
@@ -529,7 +530,10 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
         _check_type(column, cells, own.values)
         _check_large(column.name, cells.large)
         known = {value: float(code) for code, value in enumerate(column.values)}
-        codes = [known[value] if value in known else hashed(value) for value in own.values]
+        if any(moment_of(value) is not None for value in own.values if value not in known):
+            known = {date_named(value): code for value, code in known.items()} | known  # dates may be spelled in another way
+        spelled = [value if value in known else date_named(value) for value in own.values]
+        codes = [known[value] if value in known else hashed(value) for value in spelled]
         return [np.array([*codes, MISSING])[own.array]]
     if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
         if not cells.missing.all():
