@@ -301,6 +301,41 @@ def test_large_integers_are_categories_as_text_and_numbers_as_they_are():
     np.testing.assert_array_equal(columns.read(table.astype({"code": str})), [[2.0**60, 0], [2.0**60, 1], [2.0**60, 0]])
 
 
+HOURS = [timedelta(hours=36), timedelta(microseconds=-1), None, timedelta(days=200_000)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.Series(HOURS).astype("timedelta64[us]"),
+        pd.Series(HOURS, dtype=object),
+        pd.Series([None if x is None else np.timedelta64(x) for x in HOURS], dtype=object),
+        pd.Series([None if x is None else pd.Timedelta(x) for x in HOURS], dtype=object),
+        pd.Series(HOURS, dtype=pd.ArrowDtype(pa.duration("us"))),
+        pl.Series(HOURS),
+        pa.array(HOURS),
+        pa.chunked_array([pa.array(HOURS[:1]), pa.array(HOURS[1:], type=pa.duration("us"))]),
+    ],
+)
+def test_durations_are_days(times):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(times), pa.table)({"time": times})
+    columns = TableColumns.of(frame)
+    assert columns.columns[0].kind == "number"
+    np.testing.assert_array_equal(columns.read(frame)[:, 0], [1.5, -1e-6 / 86_400, np.nan, 200_000])
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+def test_durations_of_a_category_are_days(unit):
+    table = pd.DataFrame({"time": pd.Categorical(pd.to_timedelta([36, 12, 36], unit="h").as_unit(unit))})
+    assert TableColumns.of(table).columns[0].values == (0.5, 1.5)
+
+
+def test_durations_among_numbers_are_refused():
+    table = pd.DataFrame({"time": pd.Series([timedelta(hours=36), 1.5], dtype=object)})
+    with pytest.raises(ValueError, match="column 'time' of mixed types"):
+        TableColumns.of(table)
+
+
 DATES = ["2020-01-01", "2020-01-02 12:30:00", "2020-01-01"]
 ISO = pd.to_datetime(DATES, format="ISO8601")
 

@@ -6,7 +6,7 @@ import numbers
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 
+# Types of pyarrow whose arrays NumPy has, too.
+PLAIN_ARROW = ("int", "uint", "float", "double", "half", "date", "timestamp", "duration")
+# Objects that become numbers: days.
+DURATION = "duration"
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 # Microseconds, which reach 290,000 years: nanoseconds would end in 2262.
 DAY = 86_400 * 10**6
@@ -138,7 +142,7 @@ def _series_cells(name: str, column: Any) -> Cells:
     if dtype.startswith("dictionary"):  # a category of pyarrow, also inside of pandas; of numbers, too
         cells = column.to_pylist() if hasattr(column, "to_pylist") else column.astype(object).tolist()
         return _object_cells(name, _as_objects(cells)).as_values()
-    if hasattr(column, "to_pylist") and not dtype.startswith(("int", "uint", "float", "double", "half", "date", "timestamp")):
+    if hasattr(column, "to_pylist") and not dtype.startswith(PLAIN_ARROW):
         array = _as_objects(column.to_pylist())  # pyarrow: strings and booleans
     elif hasattr(column, "isna") and is_numeric(column.dtype):
         plain = isinstance(column.dtype, np.dtype)
@@ -208,6 +212,8 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     if kind == DATE:
         dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
         return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
+    if kind == DURATION:
+        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes])
     return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes], large=_large_of(values))
 
 
@@ -240,6 +246,8 @@ def _kind_of(value: Any) -> str | None:
         return CATEGORY
     if isinstance(value, bool | np.bool_):
         return BOOLEAN
+    if isinstance(value, timedelta | np.timedelta64):  # the latter is a number to NumPy
+        return DURATION
     if isinstance(value, numbers.Real | Decimal):
         return NUMBER
     return DATE if isinstance(value, date | np.datetime64) else None
@@ -278,6 +286,10 @@ def plain_date(value: date | np.datetime64) -> np.datetime64:
     if not isinstance(value, datetime) or (offset := value.utcoffset()) is None:
         return np.datetime64(value)
     return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset)
+
+
+def _days(value: timedelta | np.timedelta64) -> float:
+    return value / timedelta(days=1) if isinstance(value, timedelta) else float(value / np.timedelta64(1, "D"))
 
 
 def date_names(dates: NDArray[np.datetime64]) -> list[str]:
