@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -334,6 +335,22 @@ def test_durations_among_numbers_are_refused():
     table = pd.DataFrame({"time": pd.Series([timedelta(hours=36), 1.5], dtype=object)})
     with pytest.raises(ValueError, match="column 'time' of mixed types"):
         TableColumns.of(table)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pl.Series([{"a": 1}, {"a": 2}, {"a": 1}]), "type dict, such as {'a': 1}"),
+        (pl.Series([{"a": 1, "b": "x"}, None, {"a": 1, "b": "x"}]), "type dict, such as {'a': 1, 'b': 'x'}"),
+        (pl.Series([[1], [2], [1]], dtype=pl.Array(pl.Int64, 1)), "type list, such as [1]"),
+        (pl.Series([[1, 2]] * 3, dtype=pl.Array(pl.Int64, 2)), "type list, such as [1, 2]"),
+        (pl.Series([[[1.0], [2.0]]] * 3, dtype=pl.Array(pl.Float64, (2, 1))), "type list, such as [[1.0], [2.0]]"),
+    ],
+)
+def test_structs_and_arrays_are_refused_like_lists(column, said):
+    said = f"column 'a' with values of the {said}; make numbers, text or dates of them, or drop it"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        TableColumns.of(pl.DataFrame({"a": column}))
 
 
 DATES = ["2020-01-01", "2020-01-02 12:30:00", "2020-01-01"]

@@ -153,6 +153,8 @@ def _series_cells(name: str, column: Any) -> Cells:
         array = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
     else:
         array = np.asarray(column.to_numpy())
+        if array.ndim != 1:  # polars makes a matrix of structs and of arrays
+            array = _as_objects(column.to_list())
     return _array_cells(name, array, is_integer=dtype.startswith(("int", "uint")))
 
 
