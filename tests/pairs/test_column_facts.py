@@ -48,6 +48,11 @@ def test_joined_facts_are_those_of_the_table(table, ends, max_values):
         assert other.values is None or set(other.values) == set(one.values)
 
 
+def test_text_that_utf8_cannot_hold_is_told_by_hashes(table):
+    table = table.assign(colour=pd.Series(["\ud800", "\udc80", "red"] * 20, dtype=object))
+    assert of_parts(table, (0, 20, 60), 2)[1].n_distinct == 3
+
+
 def test_infinity_is_named_by_its_row_in_the_table(table):
     table.loc[41, "size"] = np.inf
     table.loc[43, "code"] = -np.inf  # a category

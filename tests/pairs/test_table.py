@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from simtree import SimilarityTree
+from simtree import SimilarityTree, load
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
 from simtree.pairs._codes import FIRST_HASHED, MISSING, hashed
@@ -141,6 +141,21 @@ def test_new_values_are_equal_to_themselves_and_never_missing():
     assert codes[4] == 2.0
     np.testing.assert_array_equal(codes, codes.astype(np.float32))
     assert columns.read(new.iloc[:1])[0, 3] == codes[0]
+
+
+def test_text_that_utf8_cannot_hold_is_a_value(tmp_path):
+    names = ["file-\ud800", "file-\udcff", "plain"]
+    table, y = pd.DataFrame({"name": pd.Series(names * 4, dtype=object)}), [0, 0, 0, 1, 1, 1] * 2
+    tree = SimilarityTree(max_depth=2, random_state=0).fit(table, y)
+    assert tree.columns_.columns[0].values == ("file-\ud800", "file-\udcff", "plain")
+    new = pd.DataFrame({"name": pd.Series(["\udc80", "\udc81", *names], dtype=object)})
+    codes = tree.columns_.read(new)[:, 0]
+    assert (codes[:2] >= FIRST_HASHED).all()
+    assert len(np.unique(codes)) == 5
+    tree.save(tmp_path / "m.simtree")
+    again = load(tmp_path / "m.simtree")
+    assert again.columns_ == tree.columns_
+    np.testing.assert_array_equal(again.pairwise_score(new), tree.pairwise_score(new))
 
 
 def test_hashes_of_many_values_differ():

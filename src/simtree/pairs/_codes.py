@@ -42,6 +42,26 @@ def known_codes(matrix: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any
     return found
 
 
+def digest(text: str) -> int:
+    """Return 64 bits that follow from text, also if it has characters that UTF-8 has not, as broken file names do.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> digest("a") == digest("a") != digest(chr(0xD800))
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
 def hashed(value: Value) -> float:
     """Return the code of a value that is not in a vocabulary: the same wherever it is read.
 
@@ -62,6 +82,6 @@ def hashed(value: Value) -> float:
     """
     value = date_named(value)
     text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    number = digest(text)
     exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)
     return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent

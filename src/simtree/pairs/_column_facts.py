@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree.pairs._cells import CATEGORY, DATE, DAY, Cells, Value, date_names, table_cells
+from simtree.pairs._codes import digest
 
 
 @dataclass(frozen=True)
@@ -207,5 +207,4 @@ def _joined(name: str, parts: list[ColumnFacts]) -> ColumnFacts:
 def _hashes(values: tuple[Value, ...] | None) -> NDArray[np.uint64]:
     """Return a hash of each value: two values have the same one with a probability of 5e-20."""
     texts = (f"s{value}" if isinstance(value, str) else f"n{value!r}" for value in values or ())
-    found = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts]
-    return np.array(found, dtype=np.uint64)
+    return np.array([digest(text) for text in texts], dtype=np.uint64)
