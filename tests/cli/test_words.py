@@ -8,6 +8,7 @@ import shlex
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ from simtree.cli._models import samples_of, words_of
 from simtree.cli._reading import read_samples
 from simtree.cli._tables import Table
 from simtree.models import _presets as presets
-from simtree.pairs._table import FIRST_HASHED
+from simtree.pairs._codes import FIRST_HASHED
 
 
 def run(*arguments, code=0):
@@ -131,7 +132,7 @@ def test_the_model_scores_files_of_both_kinds(folder):
     assert of_csv == of_parquet
     model = simtree.load(folder / "m.simtree")
     table = people().assign(height=pd.to_numeric(people()["height"], errors="coerce"))
-    expected = model.pair_score([[0, 1], [0, 20], [9, 3]], table)
+    expected = model.pair_score([[0, 1], [0, 20], [9, 3]], table.astype({"postcode": str}))
     assert [float(line.split(",")[2]) for line in of_csv.splitlines()[1:]] == expected.tolist()
 
 
@@ -318,6 +319,46 @@ def test_a_category_of_numbers_of_another_program_is_read_as_numbers(tmp_path):
     found = samples_of(model, read_samples(tmp_path / "new.csv", words_of(model)), [])
     np.testing.assert_array_equal(model.columns_.read(found)[4:], model.columns_.read(table)[4:])
     assert model.columns_.read(found)[0, 0] >= FIRST_HASHED
+    table.assign(shop="inf").to_csv(tmp_path / "new.csv", index=False)
+    found = samples_of(model, read_samples(tmp_path / "new.csv", words_of(model)), [])
+    assert (model.columns_.read(found)[:, 0] >= FIRST_HASHED).all()
+
+
+def test_large_integers_of_a_category_are_told_apart_or_refused(tmp_path):
+    cards = pd.Series([1234567890123456, 1234567890123457, None])  # of floating-point numbers
+    found = Table(tmp_path / "people.parquet", pd.DataFrame({"card": cards})).features(["card"], categories=["card"])
+    assert found["card"].tolist() == ["1234567890123456", "1234567890123457", None]
+    exact = pd.DataFrame({"card": [2**60 + 1, 2**60 + 2]})
+    found = Table(tmp_path / "people.parquet", exact).features(["card"], categories=["card"])
+    assert found["card"].tolist() == [str(2**60 + 1), str(2**60 + 2)]
+    lost = Table(tmp_path / "people.parquet", exact.astype(float))
+    with pytest.raises(ValueError, match=r"people\.parquet: column 'card', row 0 is about 1\.15292150460685e\+18, .*as text"):
+        lost.features(["card"], categories=["card"])
+
+
+def test_dates_and_booleans_of_a_category_are_the_same_in_every_file(tmp_path):
+    who = np.repeat(np.arange(12), 4)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(12 * (who % 5), unit="h")
+    table = pd.DataFrame({"person": who, "day": days, "born": days.normalize(), "flag": who % 2 == 0})
+    table.to_parquet(tmp_path / "people.parquet")
+    table.astype({"day": "datetime64[ns]"}).to_parquet(tmp_path / "nanoseconds.parquet")
+    table.to_csv(tmp_path / "people.csv", index=False)
+    pl.from_pandas(table).write_csv(tmp_path / "polars.csv")
+    names = ["people.parquet", "nanoseconds.parquet", "people.csv", "polars.csv"]
+    options = ("--label", "person", "--categories", "day,born,flag", "--model", "tree", "--n-jobs", "1")
+    models = [simtree.SimilarityTree(max_depth=2, categorical_features=["day", "born", "flag"], random_state=0)]
+    models[0].fit(table.drop(columns="person"), who)
+    for name in names:
+        run("fit", tmp_path / name, *options, "-o", tmp_path / "m.simtree")
+        models.append(simtree.load(tmp_path / "m.simtree"))
+    for model in models:
+        codes = [
+            model.columns_.read(samples_of(model, read_samples(tmp_path / name, words_of(model)), ["person"])) for name in names
+        ]
+        assert codes[0].max() < 5
+        for other in codes[1:]:
+            np.testing.assert_array_equal(other, codes[0])
+    assert models[1].columns_.columns[0].values[:2] == ("2020-01-01", "2020-01-01 12:00:00")
 
 
 def test_dates_of_text_files_are_dates(tmp_path):
@@ -402,3 +443,13 @@ def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
         "--categories",
         "note",
     )
+
+
+def test_dates_without_end_are_far_away(tmp_path):
+    words = ["9999-12-31", "2020-01-31T12:30:00.123456789", "1066-10-14 00:00 +02:00"]
+    (tmp_path / "people.csv").write_text("who,until\n" + "".join(f"ann,{word}\n" for word in words))
+    found = read_samples(tmp_path / "people.csv").features(["until"])["until"].to_numpy()
+    expected = ["9999-12-31", "2020-01-31T12:30:00.123456", "1066-10-13T22:00"]
+    np.testing.assert_array_equal(found, np.array(expected, dtype="datetime64[us]"))
+    (tmp_path / "people.csv").write_text("who,until\nann,2020-02-30\nann,2020-02-28\n")
+    assert read_samples(tmp_path / "people.csv").features(["until"])["until"].tolist() == ["2020-02-30", "2020-02-28"]

@@ -24,7 +24,7 @@ from simtree import (
 )
 from simtree.io._archive import read_document
 from simtree.models import _presets as presets
-from simtree.pairs._table import FIRST_HASHED, hashed
+from simtree.pairs._codes import FIRST_HASHED, hashed
 
 # The warning that most values of the town belong to one identity is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -20,7 +20,8 @@ from simtree import (
 from simtree.io import ModelFileError
 from simtree.models import _presets as presets
 from simtree.models._shapley import HALF_DIFFERENCE, TypicalPair, explain_any, shapley_values
-from simtree.pairs._table import MISSING, TableColumns
+from simtree.pairs._codes import MISSING
+from simtree.pairs._table import TableColumns
 from simtree.representation import ForestPosterior
 from tiny_models import people, probes
 

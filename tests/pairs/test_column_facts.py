@@ -48,9 +48,20 @@ def test_joined_facts_are_those_of_the_table(table, ends, max_values):
         assert other.values is None or set(other.values) == set(one.values)
 
 
+def test_text_that_utf8_cannot_hold_is_told_by_hashes(table):
+    table = table.assign(colour=pd.Series(["\ud800", "\udc80", "red"] * 20, dtype=object))
+    assert of_parts(table, (0, 20, 60), 2)[1].n_distinct == 3
+
+
 def test_infinity_is_named_by_its_row_in_the_table(table):
     table.loc[41, "size"] = np.inf
-    assert of_parts(table, (0, 20, 60))[0].infinite_row == 41
+    table.loc[43, "code"] = -np.inf  # a category
+    assert [facts.infinite_row for facts in of_parts(table, (0, 20, 60))] == [41, None, None, None, None, 43]
+
+
+def test_integers_that_cannot_be_told_apart_are_remembered(table):
+    table = table.assign(code=[1] * 40 + [2**53 + 1] * 20)
+    assert [facts.large for facts in of_parts(table, (0, 20, 60))] == [None] * 5 + [2**53 + 1]
 
 
 def test_parts_of_different_kinds_are_refused(table):

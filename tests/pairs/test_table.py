@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
@@ -11,10 +13,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from simtree import SimilarityTree
+from simtree import SimilarityTree, load
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
-from simtree.pairs._table import FIRST_HASHED, MISSING, TableColumns, hashed, is_table
+from simtree.pairs._codes import FIRST_HASHED, MISSING, hashed
+from simtree.pairs._table import TableColumns, is_table
 
 COLOURS = ["red", "blue", None, "red", "green", "blue"]
 DAYS = [date(1970, 1, 2), date(1970, 1, 11), None, *[date(1970, 1, 2)] * 3]
@@ -140,6 +143,21 @@ def test_new_values_are_equal_to_themselves_and_never_missing():
     assert columns.read(new.iloc[:1])[0, 3] == codes[0]
 
 
+def test_text_that_utf8_cannot_hold_is_a_value(tmp_path):
+    names = ["file-\ud800", "file-\udcff", "plain"]
+    table, y = pd.DataFrame({"name": pd.Series(names * 4, dtype=object)}), [0, 0, 0, 1, 1, 1] * 2
+    tree = SimilarityTree(max_depth=2, random_state=0).fit(table, y)
+    assert tree.columns_.columns[0].values == ("file-\ud800", "file-\udcff", "plain")
+    new = pd.DataFrame({"name": pd.Series(["\udc80", "\udc81", *names], dtype=object)})
+    codes = tree.columns_.read(new)[:, 0]
+    assert (codes[:2] >= FIRST_HASHED).all()
+    assert len(np.unique(codes)) == 5
+    tree.save(tmp_path / "m.simtree")
+    again = load(tmp_path / "m.simtree")
+    assert again.columns_ == tree.columns_
+    np.testing.assert_array_equal(again.pairwise_score(new), tree.pairwise_score(new))
+
+
 def test_hashes_of_many_values_differ():
     codes = {hashed(f"value {k}") for k in range(3000)}
     assert len(codes) == 3000
@@ -223,6 +241,8 @@ def test_ten_thousand_values_of_many_rows_are_read_in_bounded_memory():
             r"values of the type time, such as datetime.time\(0, 0\); make numbers, text or",
         ),
         ({"a": [1.0, np.inf, 2.0], "b": ["x", "x", "y"]}, "from_dtype", "infinity in column 'a', first in row 1"),
+        ({"a": [1.0, 1.0, -np.inf]}, ["a"], "infinity in column 'a', first in row 2"),
+        ({"a": pd.Categorical([1.0, np.inf, 1.0])}, "from_dtype", "infinity in column 'a', first in row 1"),
         ({"a": [1.0, 2.0, 3.0]}, ["a"], "names the column 'a', whose values are all different"),
         ({"a": [1.0, 2.0, 3.0]}, ["b"], "categorical_features has 'b'; the columns of X are 'a'"),
         ({"a": [1.0, 2.0, 3.0]}, [1], "categorical_features has the column 1; X has 1 column, numbered from 0"),
@@ -253,6 +273,195 @@ def test_tables_that_changed_get_one_sentence(change, message):
     columns = TableColumns.of(pandas_frame())
     with pytest.raises(ValueError, match=message):
         columns.read(change(pandas_frame()))
+
+
+@pytest.mark.parametrize("make", [np.array, pd.Categorical, pd.Series])
+def test_infinity_that_comes_later_into_a_category_is_refused(make):
+    columns = TableColumns.of(pd.DataFrame({"code": make([1.0, 2.0, 1.0])}), ["code"])
+    with pytest.raises(ValueError, match="infinity in column 'code', first in row 1; replace it by a finite number"):
+        columns.read(pd.DataFrame({"code": make([1.0, np.inf, 2.0])}))
+
+
+LARGE = [2**60 + 1, 2**60 + 2, 2**60 + 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(LARGE),
+        pd.Series([-x for x in LARGE]),
+        pd.Series(LARGE, dtype="uint64"),
+        pd.Series([*LARGE, None], dtype="Int64"),
+        pd.Series([*LARGE, None], dtype=pd.ArrowDtype(pa.int64())),
+        pd.Series([*LARGE, None], dtype=object),
+        pd.Series(pd.Categorical(LARGE)),
+        pd.Series(pd.Categorical(np.array(LARGE, dtype=object))),
+        pl.Series(LARGE),
+        pl.Series([*LARGE, None]),
+        pa.array(LARGE),
+        pa.array([*LARGE, None]),
+        pa.array(LARGE).dictionary_encode(),
+    ],
+)
+def test_integers_that_cannot_be_told_apart_are_no_categories(column):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(column), pa.table)
+    with pytest.raises(ValueError, match=r"category 'code' with the integer -?11529215046068469\d+, .*; make text of them, in"):
+        TableColumns.of(frame({"code": column}), ["code"])
+    with pytest.raises(ValueError, match="category 'code' with the integer"):
+        TableColumns.of(pd.DataFrame({"code": [1, 2, 1]}), ["code"]).read(frame({"code": column}))
+
+
+def test_large_integers_are_categories_as_text_and_numbers_as_they_are():
+    table = pd.DataFrame({"code": LARGE, "size": LARGE})
+    columns = TableColumns.of(table.astype({"code": str}), ["code"])
+    assert columns.columns[0].values == (str(LARGE[0]), str(LARGE[1]))
+    np.testing.assert_array_equal(columns.read(table.astype({"code": str})), [[2.0**60, 0], [2.0**60, 1], [2.0**60, 0]])
+
+
+HOURS = [timedelta(hours=36), timedelta(microseconds=-1), None, timedelta(days=200_000)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.Series(HOURS).astype("timedelta64[us]"),
+        pd.Series(HOURS, dtype=object),
+        pd.Series([None if x is None else np.timedelta64(x) for x in HOURS], dtype=object),
+        pd.Series([None if x is None else pd.Timedelta(x) for x in HOURS], dtype=object),
+        pd.Series(HOURS, dtype=pd.ArrowDtype(pa.duration("us"))),
+        pl.Series(HOURS),
+        pa.array(HOURS),
+        pa.chunked_array([pa.array(HOURS[:1]), pa.array(HOURS[1:], type=pa.duration("us"))]),
+    ],
+)
+def test_durations_are_days(times):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(times), pa.table)({"time": times})
+    columns = TableColumns.of(frame)
+    assert columns.columns[0].kind == "number"
+    np.testing.assert_array_equal(columns.read(frame)[:, 0], [1.5, -1e-6 / 86_400, np.nan, 200_000])
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+def test_durations_of_a_category_are_days(unit):
+    table = pd.DataFrame({"time": pd.Categorical(pd.to_timedelta([36, 12, 36], unit="h").as_unit(unit))})
+    assert TableColumns.of(table).columns[0].values == (0.5, 1.5)
+
+
+def test_durations_among_numbers_are_refused():
+    table = pd.DataFrame({"time": pd.Series([timedelta(hours=36), 1.5], dtype=object)})
+    with pytest.raises(ValueError, match="column 'time' of mixed types"):
+        TableColumns.of(table)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pl.Series([{"a": 1}, {"a": 2}, {"a": 1}]), "type dict, such as {'a': 1}"),
+        (pl.Series([{"a": 1, "b": "x"}, None, {"a": 1, "b": "x"}]), "type dict, such as {'a': 1, 'b': 'x'}"),
+        (pl.Series([[1], [2], [1]], dtype=pl.Array(pl.Int64, 1)), "type list, such as [1]"),
+        (pl.Series([[1, 2]] * 3, dtype=pl.Array(pl.Int64, 2)), "type list, such as [1, 2]"),
+        (pl.Series([[[1.0], [2.0]]] * 3, dtype=pl.Array(pl.Float64, (2, 1))), "type list, such as [[1.0], [2.0]]"),
+    ],
+)
+def test_structs_and_arrays_are_refused_like_lists(column, said):
+    said = f"column 'a' with values of the {said}; make numbers, text or dates of them, or drop it"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        TableColumns.of(pl.DataFrame({"a": column}))
+
+
+DATES = ["2020-01-01", "2020-01-02 12:30:00", "2020-01-01"]
+ISO = pd.to_datetime(DATES, format="ISO8601")
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        *(pd.Series(ISO.as_unit(unit)) for unit in ("ns", "us", "s")),
+        *(pd.Series(pd.Categorical(ISO.as_unit(unit))) for unit in ("ns", "us", "s")),
+        pd.Series(ISO.tz_localize("UTC").tz_convert("Asia/Tokyo")),
+        pd.Series(pd.Categorical(ISO.tz_localize("UTC").tz_convert("Asia/Tokyo"))),
+        pd.Series(ISO.to_pydatetime(), dtype=object),
+        pd.Series(ISO, dtype=pd.ArrowDtype(pa.timestamp("us"))),
+        pd.Series(pd.Categorical.from_codes([0, 1, 2], np.array([date(2020, 1, 1), ISO[1], "2020-01-01"], dtype=object))),
+        pd.Series(DATES),
+        pl.Series(ISO.to_pydatetime()),
+        pa.array(ISO.to_pydatetime()),
+        pa.array(ISO.to_pydatetime()).dictionary_encode(),
+    ],
+)
+def test_a_date_has_one_name_as_a_category(dates):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(dates), pa.table)({"day": dates})
+    columns = TableColumns.of(frame, ["day"])
+    assert columns.columns[0].values == ("2020-01-01", "2020-01-02 12:30:00")
+    np.testing.assert_array_equal(columns.read(frame), [[0], [1], [0]])
+
+
+# As polars writes them to a text file, with a zone, and as earlier models have them in their files.
+SPELLED = ["2020-01-01 00:00:00", "2020-01-02T13:30+01:00", "2020-01-01T00:00:00.000000"]
+
+
+@pytest.mark.parametrize("values", [DATES[:2], SPELLED[:2], ["2020-01-01T00:00:00.000000", "2020-01-02T12:30:00.000000"]])
+@pytest.mark.parametrize("scored", [DATES, SPELLED, ISO, pd.Categorical(ISO.as_unit("ns"))])
+def test_a_date_that_is_spelled_in_another_way_is_known(values, scored):
+    columns = TableColumns.of(pd.DataFrame({"day": DATES}))
+    columns = replace(columns, columns=(replace(columns.columns[0], values=tuple(values)),))
+    np.testing.assert_array_equal(columns.read(pd.DataFrame({"day": scored})), [[0], [1], [0]])
+
+
+def test_a_new_date_has_one_code_in_all_spellings():
+    columns = TableColumns.of(pd.DataFrame({"day": ["soon", "late", "soon"]}))
+    codes = columns.read(pd.DataFrame({"day": [*DATES, *SPELLED]}))[:, 0]
+    np.testing.assert_array_equal(codes[:3], codes[3:])
+    assert codes[0] >= FIRST_HASHED
+
+
+NUMBERS, TEXT = [1, 2, 1], ["1", "2", "1"]
+BOOLEANS, STAMPS = [True, False, True], pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"])
+
+
+@pytest.mark.parametrize(
+    ("fitted", "scored", "message"),
+    [
+        (TEXT, NUMBERS, "of numbers, but the model was fitted on text there; convert it to text"),
+        (TEXT, pd.Categorical(NUMBERS), "of numbers, but the model was fitted on text there; convert it to text"),
+        (TEXT, BOOLEANS, "of booleans, but the model was fitted on text there"),
+        (TEXT, STAMPS, "of dates, but the model was fitted on text there"),
+        (NUMBERS, TEXT, "of text, such as '1', but the model was fitted on numbers there; convert it to numbers"),
+        (NUMBERS, pd.Categorical(TEXT), "of text, such as '1', but the model was fitted on numbers there"),
+        (NUMBERS, STAMPS, "of dates, but the model was fitted on numbers there"),
+        (BOOLEANS, TEXT, "of text, such as '1', but the model was fitted on numbers there"),
+        (STAMPS, NUMBERS, "of numbers, but the model was fitted on dates there; convert it to dates"),
+        (STAMPS, BOOLEANS, "of booleans, but the model was fitted on dates there; convert it to dates"),
+        (["a", "2020-01-01", "a"], NUMBERS, "of numbers, but the model was fitted on text there"),
+    ],
+)
+def test_categories_that_turned_to_another_type_get_one_sentence(fitted, scored, message):
+    columns = TableColumns.of(pd.DataFrame({"code": fitted}), ["code"])
+    with pytest.raises(ValueError, match=f"X has the column 'code' {message}"):
+        columns.read(pd.DataFrame({"code": scored}))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "scored"),
+    [
+        (TEXT, ["soon", "1", None]),
+        (TEXT, [None, None, None]),
+        (TEXT, pd.Categorical([None, None, None], categories=[1, 2])),
+        (BOOLEANS, NUMBERS),
+        (STAMPS, ["2020-01-01", "soon", "2020-01-02"]),
+        (["a", "2020-01-01", "a"], STAMPS),
+        (pd.Categorical(["a", 1, "a"]), NUMBERS),
+        (pd.Categorical(["a", 1, "a"]), TEXT),
+    ],
+)
+def test_categories_that_may_have_known_values_are_read(fitted, scored):
+    columns = TableColumns.of(pd.DataFrame({"code": fitted}), ["code"])
+    assert columns.read(pd.DataFrame({"code": scored})).shape == (3, 1)
+
+
+def test_a_vocabulary_without_values_says_nothing_of_types():
+    columns = TableColumns.of(pd.DataFrame({"code": TEXT}), ["code"]).with_shared_values([np.array([[0, 1], [0, 1]])])
+    assert (columns.read(pd.DataFrame({"code": NUMBERS})) >= FIRST_HASHED).all()
 
 
 def test_all_columns_left_out_is_an_error():
@@ -287,3 +496,52 @@ def test_damaged_columns_are_refused(entry, value, message):
     state["columns"][1][entry] = value
     with pytest.raises(ModelFileError, match=message):
         TableColumns._from_state(read_document(document_bytes(state)))
+
+
+# Dates that nanoseconds cannot hold ------------------------------------------------------------------
+
+FAR = [date(9999, 12, 31), date(1066, 10, 14), date(2020, 1, 1), None]
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.Series(pd.to_datetime(FAR).as_unit("us")),
+        pd.Series(pd.to_datetime(FAR).as_unit("s")),
+        pd.Series(FAR, dtype=object),
+        pd.Series([None if day is None else np.datetime64(day) for day in FAR], dtype=object),
+        pd.Series(FAR, dtype=pd.ArrowDtype(pa.date32())),
+        pl.Series(FAR),
+        pl.Series(FAR).cast(pl.Datetime("us")),
+        pa.array(FAR),
+        pa.array(FAR).cast(pa.timestamp("us", tz="UTC")),
+    ],
+    ids=["us", "s", "object", "datetime64", "arrow dtype", "polars", "polars time", "pyarrow", "pyarrow time"],
+)
+def test_dates_of_all_years_are_days(days):
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(days), pa.table)({"day": days})
+    expected = np.array(FAR, dtype="datetime64[D]").astype(np.int64)[:3]
+    columns = TableColumns.of(frame)
+    assert columns.names == ["day"]
+    np.testing.assert_array_equal(columns.read(frame)[:3, 0], expected)
+    assert np.isnan(columns.read(frame)[3, 0])
+
+
+def test_the_last_moment_of_the_calendar_has_a_time_zone():
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-5)))
+    table = pd.DataFrame({"until": pd.Series([last, None], dtype=object)})
+    days = np.datetime64("10000-01-01").astype(np.int64)
+    np.testing.assert_allclose(TableColumns.of(table).read(table)[0], [days, 4 + (59 + 59 / 60) / 60])
+
+
+def test_times_below_microseconds_are_cut_off():
+    table = pd.DataFrame({"when": pd.to_datetime(["1970-01-02", "1969-12-31"]).as_unit("ns") + pd.Timedelta(999, "ns")})
+    columns = TableColumns.of(table)
+    assert columns.names == ["when"]
+    np.testing.assert_array_equal(columns.read(table), [[1.0], [-1.0]])
+
+
+def test_dates_beyond_microseconds_are_refused():
+    table = pd.DataFrame({"day": np.array(["2020-01-01", "300000-01-01"], dtype="datetime64[s]")})
+    with pytest.raises(ValueError, match="column 'day' with the date 300000-01-01T00:00:00, which is too far away; correct it"):
+        TableColumns.of(table)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from simtree.pairs._table import hashed
+from simtree.pairs._cells import LARGE, date_names, moment_of, plain_date
+from simtree.pairs._codes import hashed
 
-# Dates, with or without a time and a zone, as ISO 8601 has them.
-ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?"
+# Words for booleans, of which capitals do not matter.
+TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def is_text(column: pd.Series) -> bool:
@@ -73,7 +75,7 @@ def as_words(column: pd.Series) -> pd.Series:
 
 
 def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
-    """Return the words of a category as numbers, if the model was fitted on a category of numbers.
+    """Return the words of a category as numbers, if the model was fitted on a category of numbers, and truths as it has them.
 
     Parameters
     ----------
@@ -91,12 +93,17 @@ def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
     --------
     >>> as_fitted(pd.Series(["1010", None]), [1010.0, 9020.0]).tolist()
     [1010.0, nan]
+    >>> as_fitted(pd.Series(["true", "FALSE"]), ["False", "True"]).tolist()
+    ['True', 'False']
     """
+    cells = [None if pd.isna(word) else word for word in column]
     if not values or isinstance(values[0], str):
-        return column
-    truths = {"True": 1.0, "False": 0.0}
+        truths = {str(value).lower(): value for value in values if str(value).lower() in TRUTHS}
+        known = set(values)
+        words = [word if word is None or word in known else truths.get(word.lower(), word) for word in cells]
+        return pd.Series(words, index=column.index, dtype=object)
     numbers = [
-        np.nan if word is None else float(word) if _is_number(word) else truths.get(word, hashed(word)) for word in column
+        np.nan if word is None else float(word) if _is_plain(word) else TRUTHS.get(word.lower(), hashed(word)) for word in cells
     ]
     return pd.Series(numbers, index=column.index)
 
@@ -110,10 +117,10 @@ def as_booleans(column: pd.Series) -> pd.Series | None:
     [True, <NA>, False]
     """
     present = column[column.notna()]
-    if not len(present) or str(present.iloc[0]).lower() not in ("true", "false"):
+    if not len(present) or str(present.iloc[0]).lower() not in TRUTHS:
         return None
     words = present.astype(str).str.lower()
-    if not words.isin(["true", "false"]).all():
+    if not words.isin(list(TRUTHS)).all():
         return None
     return (words == "true").reindex(column.index).astype("boolean")
 
@@ -131,16 +138,17 @@ def as_dates(column: pd.Series) -> pd.Series | None:
     present = column[column.notna()]
     if not len(present) or not isinstance(present.iloc[0], str):
         return None
-    if not present.astype(str).str.fullmatch(ISO_DATE).all():
+    # Not by pandas, which cannot read 9999-12-31 next to nanoseconds, or before version 3.
+    dates = {word: moment_of(word) for word in present.unique()}
+    if None in dates.values():
         return None
-    found = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce").dt.tz_localize(None)
-    return None if int(found.notna().sum()) < len(present) else found
+    return pd.Series(column.map(dates), index=column.index, dtype="datetime64[us]")
 
 
 def _word(cell: Any) -> str:
     if isinstance(cell, float):
-        return f"{cell:.15g}"
-    return str(cell)
+        return str(int(cell)) if cell.is_integer() and abs(cell) < LARGE else f"{cell:.15g}"
+    return date_names(np.array([plain_date(cell)]))[0] if isinstance(cell, date | np.datetime64) else str(cell)
 
 
 def _is_number(text: str) -> bool:
@@ -149,3 +157,8 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a word is a finite number that can be told from its neighbours."""
+    return _is_number(text) and abs(float(text)) < LARGE

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simtree.cli._cells import as_booleans, as_dates, as_words, is_text, without_tokens
 from simtree.cli._text_files import NAMES_OF_SEPARATORS, STANDARD_INPUT, comment_advice, file_kind, file_name, line_of
+from simtree.pairs._cells import LARGE
 
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 # What pandas calls a column without a name, which mostly has row numbers.
@@ -130,6 +131,7 @@ class Table:
         """Return a column: numbers if nearly all of its cells are, so that a wrong cell is found."""
         column = without_tokens(self.frame[name], tokens, is_category=is_category)
         if is_category or isinstance(column.dtype, pd.CategoricalDtype):
+            self._refuse_large(name, column)
             return as_words(column)
         if column.dtype.kind in "iuf":
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -254,6 +256,17 @@ class Table:
                 raise ValueError(
                     f"{self._cell(name, row)} is {str(column.iloc[row])!r}, but the model was fitted on dates there; write "
                     "dates such as 2020-01-31."
+                )
+
+    def _refuse_large(self, name: str, column: pd.Series) -> None:
+        """Raise if a category has numbers of which several integers may have become one, because some cells are empty."""
+        if column.dtype.kind == "f":
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            large = np.flatnonzero((np.abs(numbers) >= LARGE) & np.isfinite(numbers))
+            if len(large):
+                raise ValueError(
+                    f"{self._cell(name, large[0])} is about {numbers[large[0]]:.15g}, and integers from 2**53 on cannot be "
+                    "told apart if they are stored as floating-point numbers; store them as text."
                 )
 
     def _cell(self, column: str, row: int) -> str:

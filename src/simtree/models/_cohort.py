@@ -26,12 +26,12 @@ from simtree.models._base import Similarity, check_similarity
 from simtree.models._persistence import model_from_state
 from simtree.models._selection import fit_arguments, groups_for
 from simtree.models._table_members import reading_again, unread
+from simtree.pairs._codes import FIRST_HASHED, MISSING
 from simtree.pairs._coordinates import SamplePairs, occurring
 from simtree.pairs._inputs import check_training, check_two, n_columns
 from simtree.pairs._labels import encode_groups
 from simtree.pairs._sources import PairSource
 from simtree.pairs._store import mapped
-from simtree.pairs._table import FIRST_HASHED, MISSING
 from simtree.trees._explanation import Explanation, with_words
 
 Floats = NDArray[np.float64]

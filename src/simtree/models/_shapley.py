@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from simtree._utils.validation import count
 from simtree.io._fields import MAX_MODERATE, Fields
 from simtree.models._base import Similarity
+from simtree.pairs._codes import MISSING
 from simtree.pairs._coordinates import SamplePairs
 from simtree.pairs._inputs import n_columns
-from simtree.pairs._table import MISSING, TableColumns
+from simtree.pairs._table import TableColumns
 from simtree.trees._explanation import Explanation, with_words
 
 Floats = NDArray[np.float64]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import date
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,20 +15,32 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 
+# Types of pyarrow whose arrays NumPy has, too.
+PLAIN_ARROW = ("int", "uint", "float", "double", "half", "date", "timestamp", "duration")
+# Objects that become numbers: days.
+DURATION = "duration"
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
-# Nanoseconds.
-DAY = 86_400 * 10**9
+# Microseconds, which reach 290,000 years: nanoseconds would end in 2262.
+DAY = 86_400 * 10**6
+# From here on, several integers are the same floating-point number.
+LARGE = 2**53
+# Dates, with or without a time and a zone, as ISO 8601 has them.
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?")
 
 Value = str | float
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of a column: numbers, booleans, dates (datetime64[ns]), or values of which each row has a number."""
+    """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number.
+
+    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any.
+    """
 
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
+    large: int | None = None
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -36,17 +49,26 @@ class Cells:
             return np.asarray(self.array < 0)
         return np.asarray(np.isnat(self.array) if self.kind == DATE else np.isnan(self.array))
 
+    @property
+    def infinite_row(self) -> int | None:
+        """The first row with infinity."""
+        if self.kind == CATEGORY:
+            infinite = np.array([*(value in (np.inf, -np.inf) for value in self.values), False])[self.array]
+        else:
+            infinite = np.isinf(self.array) if self.kind == NUMBER else np.zeros(1, dtype=bool)
+        return int(np.argmax(infinite)) if infinite.any() else None
+
     def as_values(self) -> Cells:
         """Return numbers, booleans or dates as values."""
         if self.kind == CATEGORY:
             return self
-        keys = self.array.astype("datetime64[us]").astype(str) if self.kind == DATE else self.array
-        found, codes = np.unique(keys, return_inverse=True)
+        found, codes = np.unique(self.array, return_inverse=True)
         codes = np.where(self.missing, -1, codes)
         known = np.unique(codes[codes >= 0])
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
-        return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in found[known].tolist()))
+        values = date_names(found[known]) if self.kind == DATE else [_key(value) for value in found[known].tolist()]
+        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large)
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -116,21 +138,24 @@ def _series_cells(name: str, column: Any) -> Cells:
     dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # a category of pandas
         values = column.cat.categories
-        return _coded(column.cat.codes.to_numpy(), values.to_numpy())
+        return _coded(name, column.cat.codes.to_numpy(), values.to_numpy())
     if dtype.startswith("dictionary"):  # a category of pyarrow, also inside of pandas; of numbers, too
         cells = column.to_pylist() if hasattr(column, "to_pylist") else column.astype(object).tolist()
         return _object_cells(name, _as_objects(cells)).as_values()
-    if hasattr(column, "to_pylist") and not dtype.startswith(("int", "uint", "float", "double", "half", "date", "timestamp")):
+    if hasattr(column, "to_pylist") and not dtype.startswith(PLAIN_ARROW):
         array = _as_objects(column.to_pylist())  # pyarrow: strings and booleans
     elif hasattr(column, "isna") and is_numeric(column.dtype):
-        array = column.to_numpy(dtype=np.float64, na_value=np.nan) if dtype != "bool" else column.to_numpy()
+        plain = isinstance(column.dtype, np.dtype)
+        array = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         if dtype.startswith("bool"):
             return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     elif dtype.startswith("datetime64") and hasattr(column, "dt") and getattr(column.dt, "tz", None) is not None:
         array = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
     else:
         array = np.asarray(column.to_numpy())
-    return _array_cells(name, array)
+        if array.ndim != 1:  # polars makes a matrix of structs and of arrays
+            array = _as_objects(column.to_list())
+    return _array_cells(name, array, is_integer=dtype.startswith(("int", "uint")))
 
 
 def _as_objects(cells: list[Any]) -> NDArray[Any]:
@@ -138,18 +163,22 @@ def _as_objects(cells: list[Any]) -> NDArray[Any]:
     return np.array([*cells, None], dtype=object)[:-1]
 
 
-def _array_cells(name: str, array: NDArray[Any]) -> Cells:
-    """Return the cells of an array: by its type, or by the types of its objects, which must be of one kind."""
+def _array_cells(name: str, array: NDArray[Any], *, is_integer: bool = False) -> Cells:
+    """Return the cells of an array: by its type, or by the types of its objects, which must be of one kind.
+
+    ``is_integer``: the numbers were integers, also if they are not any more because some are missing.
+    """
     kind = array.dtype.kind
     if kind in "iuf":
-        return Cells(NUMBER, np.asarray(array, dtype=np.float64))
+        values = np.asarray(array, dtype=np.float64)
+        large = np.abs(values) >= LARGE if is_integer or kind in "iu" else np.zeros(1, dtype=bool)
+        return Cells(NUMBER, values, large=int(array[np.argmax(large)]) if large.any() else None)
     if kind == "b":
         return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     if kind == "M":
-        return Cells(DATE, array.astype("datetime64[ns]"))
+        return Cells(DATE, _dates(name, array))
     if kind == "m":
-        days = array.astype("timedelta64[ns]").astype(np.float64) / DAY
-        return Cells(NUMBER, np.where(np.isnat(array), np.nan, days))
+        return Cells(NUMBER, array / np.timedelta64(1, "D"))
     if kind not in "OUT":
         raise ValueError(f"X has the column {name!r} of type {array.dtype}; convert it to numbers or text, or drop it.")
     return _object_cells(name, array)
@@ -183,17 +212,30 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
     if kind == CATEGORY:
         return Cells(CATEGORY, codes, tuple(values))
     if kind == DATE:
-        dates = np.array([*(np.datetime64(_plain_date(value), "ns") for value in values), np.datetime64("NaT", "ns")])
-        return Cells(DATE, dates[codes])
-    return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes])
+        dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
+        return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
+    if kind == DURATION:
+        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes])
+    return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes], large=_large_of(values))
 
 
-def _coded(codes: NDArray[Any], values: NDArray[Any]) -> Cells:
+def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     """Return the cells of a column of categories, of which only the values that occur are kept."""
     used = np.unique(codes[codes >= 0])
+    if values.dtype.kind == "O":  # of any type, such as intervals
+        lookup: dict[Value, int] = {}
+        array = np.array([lookup.setdefault(_key(value), len(lookup)) for value in values[used]], dtype=np.int64)
+        found = Cells(CATEGORY, array, tuple(lookup), _large_of(values[used]))
+    else:
+        found = _array_cells(name, values[used]).as_values()
     renumbered = np.full(len(values) + 1, -1)
-    renumbered[used] = np.arange(len(used))
-    return Cells(CATEGORY, renumbered[codes], tuple(_key(value) for value in np.asarray(values)[used].tolist()))
+    renumbered[used] = found.array
+    return replace(found, array=renumbered[codes])
+
+
+def _large_of(values: Iterable[Any]) -> int | None:
+    """Return an integer that cannot be told from its neighbours as a number, if there is one."""
+    return next((int(value) for value in values if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGE), None)
 
 
 def is_missing(cell: Any) -> bool:
@@ -206,21 +248,126 @@ def _kind_of(value: Any) -> str | None:
         return CATEGORY
     if isinstance(value, bool | np.bool_):
         return BOOLEAN
+    if isinstance(value, timedelta | np.timedelta64):  # the latter is a number to NumPy
+        return DURATION
     if isinstance(value, numbers.Real | Decimal):
         return NUMBER
     return DATE if isinstance(value, date | np.datetime64) else None
 
 
-def _plain_date(value: Any) -> Any:
-    """Return a date without its time zone, in UTC."""
-    offset = value.utcoffset() if hasattr(value, "utcoffset") else None
-    return value if offset is None else value.replace(tzinfo=None) - offset
+def _dates(name: str, array: NDArray[Any]) -> NDArray[np.datetime64]:
+    """Return dates in microseconds; finer times are cut off."""
+    dates = array.astype("datetime64[us]")
+    known = array[~np.isnat(array)]
+    if len(known) and np.can_cast(array.dtype, dates.dtype):  # of a coarser unit
+        wrong = known[known.astype(dates.dtype).astype(array.dtype) != known]
+        if len(wrong):
+            raise ValueError(
+                f"X has the column {name!r} with the date {wrong[0]}, which is too far away; correct it, or make it missing."
+            )
+    return dates
+
+
+def plain_date(value: date | np.datetime64) -> np.datetime64:
+    """Return a date without its time zone, in UTC.
+
+    Parameters
+    ----------
+    value : date, datetime or datetime64
+        The date.
+
+    Returns
+    -------
+    datetime64
+
+    Examples
+    --------
+    >>> print(plain_date(datetime.fromisoformat("9999-12-31T23:00:00-05:00")))
+    10000-01-01T04:00:00.000000
+    """
+    if not isinstance(value, datetime) or (offset := value.utcoffset()) is None:
+        return np.datetime64(value)
+    return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(offset)
+
+
+def _days(value: timedelta | np.timedelta64) -> float:
+    return value / timedelta(days=1) if isinstance(value, timedelta) else float(value / np.timedelta64(1, "D"))
+
+
+def date_names(dates: NDArray[np.datetime64]) -> list[str]:
+    """Return what dates are called as values of a category, in all data frames and files.
+
+    Parameters
+    ----------
+    dates : ndarray of datetime64
+        The dates, in UTC.
+
+    Returns
+    -------
+    list of str
+        ISO dates, with a time unless it is midnight.
+
+    Examples
+    --------
+    >>> date_names(np.array(["2020-01-31T00:00:00.000", "2020-01-31T12:30:00.250"], dtype="datetime64[ns]"))
+    ['2020-01-31', '2020-01-31 12:30:00.250000']
+    """
+    texts = np.datetime_as_string(dates.astype("datetime64[us]")).tolist()
+    return [text.replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00") for text in texts]
+
+
+def date_named(value: Value) -> Value:
+    """Return a value of a category as `date_names` has it, if it is a date in any spelling of ISO 8601.
+
+    Parameters
+    ----------
+    value : str or float
+        The value.
+
+    Returns
+    -------
+    str or float
+
+    Examples
+    --------
+    >>> date_named("2020-01-31T00:00"), date_named("soon")
+    ('2020-01-31', 'soon')
+    """
+    moment = moment_of(value)
+    return value if moment is None else date_names(np.array([moment]))[0]
+
+
+def moment_of(value: Value) -> np.datetime64 | None:
+    """Return the date that text is, by ISO 8601, with or without a time and a zone, in UTC; None if it is something else.
+
+    Parameters
+    ----------
+    value : str or float
+        A value of a category.
+
+    Returns
+    -------
+    datetime64 or None
+
+    Examples
+    --------
+    >>> print(moment_of("2020-01-31 12:30+02:00"), moment_of("soon"), moment_of(2020.0))
+    2020-01-31T10:30:00.000000 None None
+    """
+    if not isinstance(value, str) or not ISO_DATE.fullmatch(value):
+        return None
+    try:
+        return plain_date(datetime.fromisoformat(value))
+    except ValueError:  # 2020-02-30
+        return None
 
 
 def _key(value: Any) -> Value:
     """Return a value as a vocabulary has it: text or a number."""
     if isinstance(value, str):
         return value
+    if isinstance(value, date | np.datetime64):
+        return date_names(np.array([plain_date(value)]))[0]
     return float(value) + 0.0 if isinstance(value, numbers.Real | np.bool_) else str(value)  # -0.0 is 0.0
 
 

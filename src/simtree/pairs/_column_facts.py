@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._cells import CATEGORY, DATE, DAY, NUMBER, Cells, Value, table_cells
+from simtree.pairs._cells import CATEGORY, DATE, DAY, Cells, Value, date_names, table_cells
+from simtree.pairs._codes import digest
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class ColumnFacts:
         The first row with infinity.
     example : object
         A value.
+    large : int or None
+        One of the integers that cannot be told from their neighbours as numbers.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class ColumnFacts:
     has_time: bool = False
     infinite_row: int | None = None
     example: Any = None
+    large: int | None = None
 
     @classmethod
     def of(cls, cells: Cells, is_chosen: bool, max_values: int | None = None) -> ColumnFacts:
@@ -63,11 +66,13 @@ class ColumnFacts:
         ColumnFacts
         """
         missing = cells.missing
-        found = cls(cells.kind, len(cells.array), int(np.count_nonzero(missing)))
+        found = cls(
+            cells.kind, len(cells.array), int(np.count_nonzero(missing)), infinite_row=cells.infinite_row, large=cells.large
+        )
         if not missing.all():
             place = int(np.argmin(missing))
             example = cells.array[place].item() if cells.kind != CATEGORY else cells.values[cells.array[place]]
-            found = replace(found, example=example if cells.kind != DATE else str(cells.array[place]))
+            found = replace(found, example=example if cells.kind != DATE else date_names(cells.array[[place]])[0])
         if is_chosen or cells.kind == CATEGORY:
             values = cells.as_values().values
             if max_values is not None and len(values) > max_values:
@@ -76,8 +81,6 @@ class ColumnFacts:
         if cells.kind == DATE:
             stamps = cells.array[~missing].astype(np.int64)
             return replace(found, has_time=bool((stamps % DAY != 0).any()))
-        if cells.kind == NUMBER and np.isinf(cells.array).any():
-            return replace(found, infinite_row=int(np.flatnonzero(np.isinf(cells.array))[0]))
         return found
 
     @classmethod
@@ -216,11 +219,11 @@ def _joined(name: str, parts: list[ColumnFacts]) -> ColumnFacts:
         any(part.has_time for part in parts),
         infinite[0] if infinite else None,
         telling[0].example,
+        next((part.large for part in parts if part.large is not None), None),
     )
 
 
 def _hashes(values: tuple[Value, ...] | None) -> NDArray[np.uint64]:
     """Return a hash of each value: two values have the same one with a probability of 5e-20."""
     texts = (f"s{value}" if isinstance(value, str) else f"n{value!r}" for value in values or ())
-    found = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts]
-    return np.array(found, dtype=np.uint64)
+    return np.array([digest(text) for text in texts], dtype=np.uint64)

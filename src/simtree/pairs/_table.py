@@ -8,7 +8,6 @@ have equal codes wherever they are read, others differ, and none is taken for mi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simtree._utils.validation import count
-from simtree.pairs._cells import BOOLEAN, CATEGORY, DATE, DAY, NUMBER, Cells, Value, column_names, is_numeric, table_cells
+from simtree.pairs._cells import (
+    BOOLEAN,
+    CATEGORY,
+    DATE,
+    DAY,
+    NUMBER,
+    Cells,
+    Value,
+    column_names,
+    date_named,
+    is_numeric,
+    moment_of,
+    table_cells,
+)
+from simtree.pairs._codes import MISSING, OTHER, hashed, known_codes
 from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_distinct, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
@@ -28,13 +41,6 @@ LEFT_OUT = "left out"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE, LEFT_OUT)
 #: Which columns are categories by default: text, and columns whose type says so.
 FROM_DTYPE = "from_dtype"
-#: Code of a missing category.
-MISSING = -1.0
-#: Code that encoders see in place of values outside of the vocabulary; NaN is a missing value.
-OTHER = -2.0
-#: Codes of values that are not in the vocabulary begin here. All of them are exact in float32, which galleries may store: they
-#: have so many binary digits and exponents.
-FIRST_HASHED, HASHED_DIGITS, HASHED_EXPONENTS = 1 << 31, 23, 32
 # Text with more distinct values than this share of the rows identifies rows.
 MAX_DISTINCT_SHARE = 0.9
 # Distinct values of a category that one part of a table tells at once; of more, hashes are told first.
@@ -485,60 +491,16 @@ def chosen_columns(categorical_features: Any, names: Sequence[str] | None, n_col
     return {list(names).index(name) for name in given.tolist()}
 
 
-def known_codes(matrix: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
-    """Return a matrix with `OTHER` in place of codes of values that are not in the vocabulary.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_samples, n_columns)
-        Samples of a table.
-    columns : ndarray of int
-        Columns of codes.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_columns)
-        A copy, or the matrix itself if there are none.
-    """
-    codes = matrix[:, columns]
-    if not (codes >= FIRST_HASHED).any():
-        return matrix
-    found = matrix.copy()
-    found[:, columns] = np.where(codes >= FIRST_HASHED, OTHER, codes)
-    return found
-
-
-def hashed(value: Value) -> float:
-    """Return the code of a value that is not in a vocabulary: the same wherever it is read.
-
-    Parameters
-    ----------
-    value : str or float
-        The value.
-
-    Returns
-    -------
-    float
-        A number of at least `FIRST_HASHED`. Two values have the same one with a probability of 4e-9.
-
-    Examples
-    --------
-    >>> hashed("red") == hashed("red") > 2**31, hashed("red") == hashed("blue"), hashed("1.0") == hashed(1.0)
-    (True, False, False)
-    """
-    text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-    exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)
-    return FIRST_HASHED * (1.0 + digits / (1 << HASHED_DIGITS)) * 2.0**exponent
-
-
 def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     """Return what is known of a column of the training table; its values later if they are not told yet."""
     missing = facts.n_missing / facts.n_rows if facts.n_rows else 0.0
     # Without names, a column of numbers keeps its place, for a representation finds it by its number.
     if missing == 1.0 and (named or chosen or facts.kind == CATEGORY):
         return Column(name, LEFT_OUT, missing)
+    if facts.infinite_row is not None:
+        raise _infinity(name, facts.infinite_row)
     if chosen or facts.kind == CATEGORY:
+        _check_large(name, facts.large)
         n_present, n_distinct = facts.n_present, facts.n_distinct
         if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
             if chosen and n_distinct == n_present:
@@ -550,8 +512,6 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
                 warn_of_distinct(name, n_distinct, n_present)
                 return Column(name, LEFT_OUT, missing, n_distinct)
         return Column(name, CATEGORY, missing, n_distinct, _sorted(facts.values or ()))
-    if facts.infinite_row is not None:
-        raise _infinity(name, facts.infinite_row)
     return Column(name, facts.kind, missing, has_time=facts.has_time)
 
 
@@ -563,18 +523,19 @@ def _sorted(values: Iterable[Value]) -> tuple[Value, ...]:
 def _read(column: Column, cells: Cells) -> list[Floats]:
     """Return the columns of the matrix that the cells of a column are read into."""
     if column.kind == CATEGORY:
+        _check_finite(column.name, cells)
         own = cells.as_values()
+        _check_type(column, cells, own.values)
+        _check_large(column.name, cells.large)
         known = {value: float(code) for code, value in enumerate(column.values)}
-        codes = [known[value] if value in known else hashed(value) for value in own.values]
+        if any(moment_of(value) is not None for value in own.values if value not in known):
+            known = {date_named(value): code for value, code in known.items()} | known  # dates may be spelled in another way
+        spelled = [value if value in known else date_named(value) for value in own.values]
+        codes = [known[value] if value in known else hashed(value) for value in spelled]
         return [np.array([*codes, MISSING])[own.array]]
     if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
         if not cells.missing.all():
-            example = "" if cells.kind != CATEGORY else f", such as {cells.values[0]!r}"
-            found = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
-            raise ValueError(
-                f"X has the column {column.name!r} of {found[cells.kind]}{example}, but the model was fitted on "
-                f"{found[column.kind]} there; convert it to {found[column.kind]}."
-            )
+            raise _changed(column.name, cells.kind, cells.values, column.kind)
         return [np.full(len(cells.array), np.nan) for _ in column.names]
     _check_finite(column.name, cells)
     if column.kind != DATE:
@@ -585,9 +546,39 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
     return parts[: len(column.names)]
 
 
+def _check_type(column: Column, cells: Cells, values: Sequence[Value]) -> None:
+    """Raise if the values of a category are of another type than all of its vocabulary, so that none can be known."""
+    found, fitted = ({isinstance(value, str) for value in own} for own in (values, column.values))
+    differ = not found & fitted
+    if not found or not fitted or not (differ or cells.kind == DATE):
+        return
+    dates = [moment_of(value) is not None for value in column.values]
+    if differ or not any(dates):
+        kind = cells.kind if cells.kind != CATEGORY or True in found else NUMBER
+        raise _changed(column.name, kind, values, NUMBER if True not in fitted else DATE if all(dates) else CATEGORY)
+
+
+def _changed(name: str, found: str, values: Sequence[Value], fitted: str) -> ValueError:
+    """Return the error for a column of another kind than in training."""
+    called = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
+    such = f", such as {values[0]!r}" if found == CATEGORY else ""
+    return ValueError(
+        f"X has the column {name!r} of {called[found]}{such}, but the model was fitted on {called[fitted]} there; convert it "
+        f"to {called[fitted]}."
+    )
+
+
 def _check_finite(name: str, cells: Cells) -> None:
-    if cells.kind == NUMBER and np.isinf(cells.array).any():
-        raise _infinity(name, int(np.flatnonzero(np.isinf(cells.array))[0]))
+    if cells.infinite_row is not None:
+        raise _infinity(name, cells.infinite_row)
+
+
+def _check_large(name: str, large: int | None) -> None:
+    if large is not None:
+        raise ValueError(
+            f"X has the category {name!r} with the integer {large}, and integers from 2**53 on cannot be told apart; make text "
+            "of them, in training as in scoring."
+        )
 
 
 def _infinity(name: str, row: int) -> ValueError:

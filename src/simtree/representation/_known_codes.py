@@ -14,7 +14,7 @@ from simtree._utils.matrices import check_matrix
 from simtree._utils.validation import check_integer
 from simtree.io._fields import Fields
 from simtree.io._registry import REPRESENTATION, register
-from simtree.pairs._table import known_codes
+from simtree.pairs._codes import known_codes
 
 
 @register(REPRESENTATION)
