@@ -400,7 +400,8 @@ def main() -> None:
         return
     needs_data = options.data is not None if options.costs else not options.quick
     if needs_data and not os.environ.get("SIMTREE_DATA"):
-        parser.exit(2, "SIMTREE_DATA is not set; set it to the folder that holds the data, or pass --quick.\n")
+        instead = "leave out --data" if options.costs else "pass --quick"
+        parser.exit(2, f"SIMTREE_DATA is not set; set it to the folder that holds the data, or {instead}.\n")
     if options.costs:
         for name in options.data or [SYNTHETIC]:
             found = costs(name, options.before, 2_000 if options.quick else 100_000, 1 if options.quick else 5)

@@ -31,19 +31,22 @@ other load; for the speed of simtree see [performance](performance.md)."""
 
 
 STALE = """Not all models of the catalogue have been run on all data; missing are {missing}."""
-UNTUNED = """On {names}, boosted peers with early stopping and searched settings have not been run: LightGBM has 100 rounds and
-fixed settings in these tables, which is less than it can do."""
+UNTUNED = """On {names}, boosted peers with early stopping and searched settings have not been run: where LightGBM is in these
+tables, it has 100 rounds and fixed settings, which is less than it can do."""
 
 
 def stale_note(found: dict[str, Values]) -> list[str]:
     """Return a paragraph that names the data whose stored results lack models of the catalogue."""
     missing: dict[str, set[str]] = {}
-    for name, result in found.items():
-        run = {model["model"] for problem in result["problems"] for model in problem["models"]}
-        missing[name] = {model.name for model in BENCHMARKS[name].models} - run
+    for name, benchmark in BENCHMARKS.items():
+        run = {model["model"] for problem in found.get(name, {"problems": []})["problems"] for model in problem["models"]}
+        missing[name] = {model.name for model in benchmark.models} - run
     stale = [f"{len(models)} of {len(BENCHMARKS[name].models)} on {name}" for name, models in missing.items() if models]
     notes = [STALE.format(missing=", ".join(stale))] if stale else []
-    tuned = {name: {model.name for model in BENCHMARKS[name].models if model.name.startswith("tuned")} for name in found}
+    tuned = {
+        name: {model.name for model in benchmark.models if model.name.startswith("tuned")}
+        for name, benchmark in BENCHMARKS.items()
+    }
     untuned = [name for name, models in tuned.items() if models and models <= missing[name]]
     notes += [UNTUNED.format(names=", ".join(untuned))] if untuned else []
     return [report.wrapped(" ".join(notes))] if notes else []

@@ -569,8 +569,8 @@ def test_a_model_holds_one_mean_per_cluster_and_none_of_a_fold(rng):
     """Means of a cluster with and without some rows would disclose these rows by their difference."""
     X, y, _ = speakers(rng)
     state = NuisanceCentering(n_clusters=5, random_state=0).fit(X, y)._get_fitted_state()
-    assert set(state) == {"n_classes", "mean", "clustering"}
-    assert state["clustering"]["deviations"].shape == (5, 3)
+    assert set(state) == {"n_classes", "mean", "clusterings"}
+    assert [clustering["deviations"].shape for clustering in state["clusterings"]] == [(5, 3)]
 
 
 def test_all_samples_are_centred_or_none(rng):

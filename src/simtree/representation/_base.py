@@ -142,7 +142,7 @@ class LabelledRepresentation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(f"y has {len(sizes)} classes but no class has two rows; give at least two samples of some class.")
         self.n_classes_ = len(sizes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
-        with announced_compilation(), quiet_classifiers():
+        with announced_compilation():
             found = self._fit(samples, codes, rng, cross_fitted)
         return None if found is None else check_represented(found)
 

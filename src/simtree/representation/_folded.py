@@ -11,7 +11,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from simtree.io._fields import Fields
-from simtree.representation._base import Codes, Floats, LabelledRepresentation, filled_in_blocks, folds_of_rows
+from simtree.representation._base import (
+    Codes,
+    Floats,
+    LabelledRepresentation,
+    filled_in_blocks,
+    folds_of_rows,
+    quiet_classifiers,
+)
 
 # More folds in a model file are treated as corruption.
 MAX_FOLDS = 1 << 10
@@ -81,6 +88,7 @@ class FoldedPosterior(LabelledRepresentation, Generic[M]):
     def _model_from_state(self, fields: Fields, n_classes: int) -> M:
         """Return a classifier read from a model file."""
 
+    @quiet_classifiers()
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
         for_folds, for_models = rng.spawn(2)
         folds = folds_of_rows(codes, self.cv, for_folds)

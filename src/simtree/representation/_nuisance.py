@@ -243,16 +243,16 @@ class NuisanceCentering(LabelledRepresentation):
         return filled_in_blocks(len(X), X.shape[1], fill, self.n_jobs)
 
     def _get_fitted_state(self) -> dict[str, Any]:
-        clustering = {} if self.clustering_ is None else {"clustering": _state(self.clustering_)}
-        return {"n_classes": self.n_classes_, "mean": moderate(self.mean_), **clustering}
+        found = [] if self.clustering_ is None else [self.clustering_]
+        states = [{name: moderate(values) for name, values in clustering._asdict().items()} for clustering in found]
+        return {"n_classes": self.n_classes_, "mean": moderate(self.mean_), "clusterings": states}
 
     def _set_fitted_state(self, fields: Fields) -> int:
         n_features = self.n_features_in_
         self.n_classes_ = fields.integer("n_classes", 2, MAX_CLASSES)
         self.mean_ = fields.moderate("mean", (n_features,))
         self.clustering_ = None
-        if fields.has("clustering"):
-            part = fields.part("clustering")
+        for part in fields.parts("clusterings", 1):
             weights = part.moderate("weights", (n_features, None))
             n_clusters = weights.shape[1]
             if not n_clusters:
@@ -261,7 +261,3 @@ class NuisanceCentering(LabelledRepresentation):
             self.clustering_ = Clustering(weights, intercepts, part.moderate("deviations", (n_clusters, n_features)))
         self._n_features_out = n_features
         return n_features
-
-
-def _state(clustering: Clustering) -> dict[str, Any]:
-    return {name: moderate(values) for name, values in clustering._asdict().items()}

@@ -23,6 +23,7 @@ from simtree.representation._base import (
     class_means,
     filled_in_blocks,
     folds_of_rows,
+    quiet_classifiers,
 )
 from simtree.representation._class_trees import join_trees, numbered, read_trees
 
@@ -114,6 +115,7 @@ class ForestPosterior(LabelledRepresentation):
             n_to_draw("max_features", self.max_features, 1)
         check_n_jobs(self.n_jobs)
 
+    @quiet_classifiers()
     def _fit(self, X: NDArray[Any], codes: Codes, rng: np.random.Generator, cross_fitted: bool) -> Floats | None:
         targets = codes
         if self.n_classes_ > self.max_classes:
