@@ -48,16 +48,16 @@ pairs uniform over pairs and over people, with more pairs and fewer trees, a lik
 further member. Same pairs that are uniform over people (`same_weighting`) help most at the lowest FPRs and cost a little at
 0.01; whitened features compensate for it. The descriptors were trained, on other faces, to be compared by distance: at an
 FPR of 0.1 there is nothing left to gain, and differences there are a few of 30,000 same pairs. AutoSimilarity and embeddings
-were run later, not on the official folds. AutoSimilarity was run before it tried `NuisanceCentering`, and before it counted same
-pairs of one identity as it does now when it gives up candidates.""",
+were run later, not on the official folds. AutoSimilarity was run before it tried `NuisanceCentering`,
+and before it counted same pairs of one identity as it does now when it gives up candidates.""",
     "uci": """The ensemble of two representations was chosen on the training sides of the first folds. The pair classifiers see
 only the features f of 100,000 pairs; simtree's models see the classes too, which explains the gain: if the classes are known,
 their posterior probabilities for each sample determine the probability of a same pair. Posteriors of several classifiers know
 them as well, and their mean is the strongest baseline. AutoSimilarity was run again after its choice of members had become
 simpler and large networks had been added: it is within 0.01 of the best baseline at all rates but the lowest, where the
 differences are within two standard errors. The random features of its kernel classifier were made more for small tables after
-a split of isolet had shown how much chance there was in them; the number was chosen on the training side of split 0. AutoSimilarity was run before it counted same pairs of
-one class as it does now when it gives up candidates.""",
+a split of isolet had shown how much chance there was in them; the number was chosen on the training side of split 0.
+AutoSimilarity was run before it counted same pairs of one class as it does now when it gives up candidates.""",
     "uci_boosting": "",
     "small_tables": """The tables were used while AutoSimilarity was developed. That it gives up no candidate after a fold
 of few samples, and grows more trees on few samples, follows from sonar and ionosphere, which were then run again. On sonar
