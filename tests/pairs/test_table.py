@@ -16,6 +16,7 @@ import pytest
 from simtree import SimilarityTree, load
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
+from simtree.pairs._cells import moment_of
 from simtree.pairs._codes import FIRST_HASHED, MISSING, hashed
 from simtree.pairs._table import TableColumns, is_table
 
@@ -406,6 +407,21 @@ def test_a_date_that_is_spelled_in_another_way_is_known(values, scored):
     columns = TableColumns.of(pd.DataFrame({"day": DATES}))
     columns = replace(columns, columns=(replace(columns.columns[0], values=tuple(values)),))
     np.testing.assert_array_equal(columns.read(pd.DataFrame({"day": scored})), [[0], [1], [0]])
+
+
+@pytest.mark.parametrize("zone", ["Z", "+02", "+0200", "+02:00", "-11:30"])
+@pytest.mark.parametrize("time", ["12:30", "12:30:00", "12:30:00.5", "12:30:00,25", "12:30:00.12345", "12:30:00.123456789"])
+def test_white_space_may_stand_before_a_zone(time, zone):
+    together, apart = moment_of(f"2020-01-31T{time}{zone}"), moment_of(f"2020-01-31 {time} {zone}")
+    assert together is not None
+    assert apart == together
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-01-31 Z", "2020-01-31 12:30 ", "2020-01-31 12:30  Z", "2020-01-31 12:30:00.5 +2", "2020-02-30"]
+)
+def test_text_that_is_nearly_a_date_is_none(text):
+    assert moment_of(text) is None
 
 
 def test_a_new_date_has_one_code_in_all_spellings():

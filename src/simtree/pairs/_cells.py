@@ -24,8 +24,8 @@ NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 DAY = 86_400 * 10**6
 # From here on, several integers are the same floating-point number.
 LARGE = 2**53
-# Dates, with or without a time and a zone, as ISO 8601 has them.
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?")
+# Dates, with or without a time and a zone, as ISO 8601 has them; white space may stand before the zone.
+ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:([T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)(?:\s?(Z|[+-]\d{2}(?::?\d{2})?))?)?")
 
 Value = str | float
 
@@ -354,10 +354,11 @@ def moment_of(value: Value) -> np.datetime64 | None:
     >>> print(moment_of("2020-01-31 12:30+02:00"), moment_of("soon"), moment_of(2020.0))
     2020-01-31T10:30:00.000000 None None
     """
-    if not isinstance(value, str) or not ISO_DATE.fullmatch(value):
+    match = ISO_DATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return None
     try:
-        return plain_date(datetime.fromisoformat(value))
+        return plain_date(datetime.fromisoformat("".join(match.groups(""))))
     except ValueError:  # 2020-02-30
         return None
 
