@@ -475,6 +475,23 @@ def test_categories_that_may_have_known_values_are_read(fitted, scored):
     assert columns.read(pd.DataFrame({"code": scored})).shape == (3, 1)
 
 
+@pytest.mark.parametrize("unit", ["ns", "us"])
+@pytest.mark.parametrize(
+    ("values", "scored", "called", "fitted"),
+    [
+        ((1.5778368e18, 1.5779682e18), ISO, "dates", "numbers"),
+        (("1 day, 12:00:00", "12:00:00"), pd.to_timedelta([36, 12, 36], unit="h"), "durations", "text"),
+    ],
+)
+def test_models_of_earlier_versions_that_had_other_values_must_be_fitted_again(unit, values, scored, called, fitted):
+    columns = TableColumns.of(pd.DataFrame({"a": DATES}))
+    columns = replace(columns, columns=(replace(columns.columns[0], values=values),))
+    said = f"column 'a' of {called}, but the model was fitted on {fitted} there; fit the model again on {called}, or convert"
+    for column in (scored.as_unit(unit), pd.Categorical(scored.as_unit(unit)), pd.Series(scored, dtype=object)):
+        with pytest.raises(ValueError, match=said):
+            columns.read(pd.DataFrame({"a": column}))
+
+
 def test_a_vocabulary_without_values_says_nothing_of_types():
     columns = TableColumns.of(pd.DataFrame({"code": TEXT}), ["code"]).with_shared_values([np.array([[0, 1], [0, 1]])])
     assert (columns.read(pd.DataFrame({"code": NUMBERS})) >= FIRST_HASHED).all()

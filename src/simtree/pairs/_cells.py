@@ -34,13 +34,15 @@ Value = str | float
 class Cells:
     """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number.
 
-    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any.
+    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any. ``is_duration``:
+    the numbers, or values, are days that something lasts.
     """
 
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
     large: int | None = None
+    is_duration: bool = False
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -68,7 +70,7 @@ class Cells:
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
         values = date_names(found[known]) if self.kind == DATE else [_key(value) for value in found[known].tolist()]
-        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large)
+        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large, self.is_duration)
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -178,7 +180,7 @@ def _array_cells(name: str, array: NDArray[Any], *, is_integer: bool = False) ->
     if kind == "M":
         return Cells(DATE, _dates(name, array))
     if kind == "m":
-        return Cells(NUMBER, array / np.timedelta64(1, "D"))
+        return Cells(NUMBER, array / np.timedelta64(1, "D"), is_duration=True)
     if kind not in "OUT":
         raise ValueError(f"X has the column {name!r} of type {array.dtype}; convert it to numbers or text, or drop it.")
     return _object_cells(name, array)
@@ -215,7 +217,7 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
         dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
         return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
     if kind == DURATION:
-        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes])
+        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes], is_duration=True)
     return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes], large=_large_of(values))
 
 

@@ -22,6 +22,7 @@ from simtree.pairs._cells import (
     CATEGORY,
     DATE,
     DAY,
+    DURATION,
     NUMBER,
     Cells,
     Value,
@@ -535,7 +536,7 @@ def _read(column: Column, cells: Cells) -> list[Floats]:
         return [np.array([*codes, MISSING])[own.array]]
     if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
         if not cells.missing.all():
-            raise _changed(column.name, cells.kind, cells.values, column.kind)
+            raise _changed_type(column.name, cells.kind, cells.values, column.kind)
         return [np.full(len(cells.array), np.nan) for _ in column.names]
     _check_finite(column.name, cells)
     if column.kind != DATE:
@@ -555,16 +556,24 @@ def _check_type(column: Column, cells: Cells, values: Sequence[Value]) -> None:
     dates = [moment_of(value) is not None for value in column.values]
     if differ or not any(dates):
         kind = cells.kind if cells.kind != CATEGORY or True in found else NUMBER
-        raise _changed(column.name, kind, values, NUMBER if True not in fitted else DATE if all(dates) else CATEGORY)
+        if cells.is_duration:
+            kind = DURATION
+        elif all(moment_of(value) is not None for value in values):
+            kind = DATE
+        raise _changed_type(
+            column.name, kind, values, NUMBER if True not in fitted else DATE if all(dates) else CATEGORY, is_category=True
+        )
 
 
-def _changed(name: str, found: str, values: Sequence[Value], fitted: str) -> ValueError:
+def _changed_type(name: str, found: str, values: Sequence[Value], fitted: str, *, is_category: bool = False) -> ValueError:
     """Return the error for a column of another kind than in training."""
-    called = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
+    called = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates", DURATION: "durations"}
     such = f", such as {values[0]!r}" if found == CATEGORY else ""
+    remedy = f"convert it to {called[fitted]}"
+    if is_category and found in (DATE, DURATION):  # which earlier versions read as numbers, or as text
+        remedy = f"fit the model again on {called[found]}, or {remedy}"
     return ValueError(
-        f"X has the column {name!r} of {called[found]}{such}, but the model was fitted on {called[fitted]} there; convert it "
-        f"to {called[fitted]}."
+        f"X has the column {name!r} of {called[found]}{such}, but the model was fitted on {called[fitted]} there; {remedy}."
     )
 
 
