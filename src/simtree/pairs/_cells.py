@@ -34,14 +34,14 @@ Value = str | float
 class Cells:
     """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number.
 
-    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any. ``is_duration``:
-    the numbers, or values, are days that something lasts.
+    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any; a floating-point
+    number if it has been rounded already. ``is_duration``: the numbers, or values, are days that something lasts.
     """
 
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
-    large: int | None = None
+    large: float | None = None
     is_duration: bool = False
 
     @property
@@ -174,7 +174,7 @@ def _array_cells(name: str, array: NDArray[Any], *, is_integer: bool = False) ->
     if kind in "iuf":
         values = np.asarray(array, dtype=np.float64)
         large = np.abs(values) >= LARGE if is_integer or kind in "iu" else np.zeros(1, dtype=bool)
-        return Cells(NUMBER, values, large=int(array[np.argmax(large)]) if large.any() else None)
+        return Cells(NUMBER, values, large=array[np.argmax(large)].item() if large.any() else None)
     if kind == "b":
         return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     if kind == "M":
@@ -226,8 +226,10 @@ def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     used = np.unique(codes[codes >= 0])
     if values.dtype.kind == "O":  # of any type, such as intervals
         lookup: dict[Value, int] = {}
-        array = np.array([lookup.setdefault(_key(value), len(lookup)) for value in values[used]], dtype=np.int64)
-        found = Cells(CATEGORY, array, tuple(lookup), _large_of(values[used]))
+        keys = [_key(value) for value in values[used]]
+        array = np.array([lookup.setdefault(key, len(lookup)) for key in keys], dtype=np.int64)
+        rounded = [value for value, key in zip(values[used], keys, strict=True) if not isinstance(key, str)]
+        found = Cells(CATEGORY, array, tuple(lookup), _large_of(rounded))
     else:
         found = _array_cells(name, values[used]).as_values()
     renumbered = np.full(len(values) + 1, -1)
@@ -237,7 +239,14 @@ def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
 
 def _large_of(values: Iterable[Any]) -> int | None:
     """Return an integer that cannot be told from its neighbours as a number, if there is one."""
-    return next((int(value) for value in values if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGE), None)
+    return next((int(value) for value in values if _is_integer(value) and not -LARGE < value < LARGE), None)
+
+
+def _is_integer(value: Any) -> bool:
+    """Return whether a value is an integer; a floating-point number is none, for it has been rounded."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, numbers.Integral)
 
 
 def is_missing(cell: Any) -> bool:

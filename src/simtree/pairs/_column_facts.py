@@ -34,7 +34,7 @@ class ColumnFacts:
         The first row with infinity.
     example : object
         A value.
-    large : int or None
+    large : float or None
         One of the integers that cannot be told from their neighbours as numbers.
     """
 
@@ -46,7 +46,7 @@ class ColumnFacts:
     has_time: bool = False
     infinite_row: int | None = None
     example: Any = None
-    large: int | None = None
+    large: float | None = None
 
     @classmethod
     def of(cls, cells: Cells, is_chosen: bool, max_values: int | None = None) -> ColumnFacts:

@@ -582,11 +582,12 @@ def _check_finite(name: str, cells: Cells) -> None:
         raise _infinity(name, cells.infinite_row)
 
 
-def _check_large(name: str, large: int | None) -> None:
+def _check_large(name: str, large: float | None) -> None:
     if large is not None:
+        integer = f"the integer {large}" if isinstance(large, int) else f"an integer that is about {large:.15g}"
         raise ValueError(
-            f"X has the category {name!r} with the integer {large}, and integers from 2**53 on cannot be told apart; make text "
-            "of them, in training as in scoring."
+            f"X has the category {name!r} with {integer}, and integers from 2**53 on cannot be told apart; make text of them, "
+            "in training as in scoring."
         )
 
 
