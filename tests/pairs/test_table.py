@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
@@ -16,6 +17,7 @@ import pytest
 from simtree import SimilarityTree, load
 from simtree.io._archive import document_bytes, read_document
 from simtree.io._fields import ModelFileError
+from simtree.pairs import _column
 from simtree.pairs._cells import moment_of
 from simtree.pairs._codes import FIRST_HASHED, MISSING, hashed
 from simtree.pairs._table import TableColumns, is_table
@@ -438,6 +440,22 @@ def test_white_space_may_stand_before_a_zone(time, zone):
 )
 def test_text_that_is_nearly_a_date_is_none(text):
     assert moment_of(text) is None
+
+
+def test_a_vocabulary_of_dates_is_named_once(monkeypatch):
+    columns = TableColumns.of(pd.DataFrame({"day": DATES}))
+    columns = replace(columns, columns=(replace(columns.columns[0], values=tuple(SPELLED[:2])),))
+    new = pd.DataFrame({"day": ["2021-01-01", "2020-01-01T00:00"]})
+    expected = columns.read(new)
+    copied = pickle.loads(pickle.dumps(columns))
+    named = []
+    monkeypatch.setattr(_column, "moment_of", lambda value: named.append(value) or moment_of(value))
+    for frame in (new, pd.DataFrame({"day": pd.to_datetime(["2021-01-01", "2020-01-01"])})):
+        np.testing.assert_array_equal(columns.read(frame), expected)
+    assert named == new["day"].tolist()
+    assert copied == columns
+    assert "dates" not in vars(copied.columns[0])
+    np.testing.assert_array_equal(copied.read(new), expected)
 
 
 def test_a_new_date_has_one_code_in_all_spellings():

@@ -327,6 +327,26 @@ def date_names(dates: NDArray[np.datetime64]) -> list[str]:
     return [text.replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00") for text in texts]
 
 
+def date_name(moment: np.datetime64) -> str:
+    """Return what a date is called as a value of a category, as `date_names` has it.
+
+    Parameters
+    ----------
+    moment : datetime64
+        The date, in UTC.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> date_name(np.datetime64("2020-01-31T00:00"))
+    '2020-01-31'
+    """
+    return date_names(np.array([moment]))[0]
+
+
 def date_named(value: Value) -> Value:
     """Return a value of a category as `date_names` has it, if it is a date in any spelling of ISO 8601.
 
@@ -345,7 +365,7 @@ def date_named(value: Value) -> Value:
     ('2020-01-31', 'soon')
     """
     moment = moment_of(value)
-    return value if moment is None else date_names(np.array([moment]))[0]
+    return value if moment is None else date_name(moment)
 
 
 def moment_of(value: Value) -> np.datetime64 | None:
@@ -379,7 +399,7 @@ def _key(value: Any) -> Value:
     if isinstance(value, str):
         return value
     if isinstance(value, date | np.datetime64):
-        return date_names(np.array([plain_date(value)]))[0]
+        return date_name(plain_date(value))
     return float(value) + 0.0 if isinstance(value, numbers.Real | np.bool_) else str(value)  # -0.0 is 0.0
 
 
