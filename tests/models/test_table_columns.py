@@ -138,6 +138,31 @@ def test_columns_after_a_step_that_keeps_them_are_those_of_the_table(first):
     np.testing.assert_allclose(numbers.mean_, table[NUMBERS].mean())
 
 
+@pytest.mark.parametrize("wrap", [lambda member: member, lambda member: VotingSimilarity([("own", member)])])
+def test_the_hour_of_a_date_can_be_given_by_name(wrap, tmp_path):
+    table, y = visits()
+    inner = ColumnRepresentation([("hour", StandardScaler(), [0]), ("weight", "passthrough", ["weight"])])
+    parts = ColumnRepresentation([("h", StandardScaler(), ["when: hour"]), ("inner", inner, ["when: hour", "weight"])])
+    model = wrap(GaussianSimilarity(representation=parts)).fit(table, y)
+    hours = table.assign(hour=table["when"].dt.hour)[["hour", "weight", "colour"]]
+    of_numbers = ColumnRepresentation(
+        [("h", StandardScaler(), ["hour"]), ("again", StandardScaler(), ["hour"]), ("weight", "passthrough", ["weight"])]
+    )
+    expected = wrap(GaussianSimilarity(representation=of_numbers)).fit(hours, y).pairwise_score(hours[:9])
+    np.testing.assert_array_equal(model.pairwise_score(table[:9]), expected)
+    model.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(table[:9]), expected)
+    np.testing.assert_array_equal(again.fit(table, y).pairwise_score(table[:9]), expected)
+    # A column of the table with this name comes first, and numbers and masks count columns of the table.
+    named = table.assign(**{"when: hour": table["size"]})
+    plain = ColumnRepresentation([("h", StandardScaler(), ["when: hour"])])
+    found = GaussianSimilarity(representation=plain).fit(named, y)
+    np.testing.assert_allclose(found.representation_.transformers_[0][1].mean_, [table["size"].mean()])
+    with pytest.raises(ValueError, match="columns has 5; give names, or numbers from -5 to 4"):
+        GaussianSimilarity(representation=ColumnRepresentation([("h", StandardScaler(), [5])])).fit(table, y)
+
+
 @pytest.mark.parametrize("way", ["name", "number", "mask"])
 @pytest.mark.filterwarnings("ignore:X has no value", "ignore:X has the column 'when' of text")
 def test_a_column_that_is_left_out_is_named(way):
