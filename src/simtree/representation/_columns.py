@@ -397,7 +397,7 @@ def _keeps_columns(step: Any) -> bool:
     """Return whether a transformer returns the columns that it is given in their order, possibly followed by others."""
     if type(step) is Pipeline:
         return all(_keeps_columns(part) for _, part in step.steps)
-    return isinstance(step, OneToOneFeatureMixin) or type(step).__name__ in IMPUTERS
+    return step in (None, PASSTHROUGH) or isinstance(step, OneToOneFeatureMixin) or type(step).__name__ in IMPUTERS
 
 
 def is_column_transformer(value: Any) -> bool:
