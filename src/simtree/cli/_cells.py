@@ -87,7 +87,7 @@ def as_words(column: pd.Series) -> pd.Series:
 
 
 def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
-    """Return words of a category as numbers if the model was fitted on such, and booleans in the spelling of the model.
+    """Return words of a category as numbers if the model was fitted on numbers, and booleans in the spelling of the model.
 
     Parameters
     ----------
