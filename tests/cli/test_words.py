@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -14,10 +16,12 @@ from typer.testing import CliRunner
 
 import simtree
 from simtree.cli._app import app
+from simtree.cli._cells import as_dates, as_fitted, as_words
 from simtree.cli._models import samples_of, words_of
 from simtree.cli._reading import read_samples
 from simtree.cli._tables import Table
 from simtree.models import _presets as presets
+from simtree.pairs._cells import moment_of
 from simtree.pairs._codes import FIRST_HASHED
 
 
@@ -443,6 +447,34 @@ def test_a_table_of_which_no_column_is_left_is_named_with_the_option(tmp_path):
         "--categories",
         "note",
     )
+
+
+def test_dates_of_a_file_are_read_at_once_and_one_by_one_alike():
+    words = [
+        *("2020-01-31", "2020-01-31T12:30", "2020-01-31 12:30:00", "2020-01-31T12:30:00.5", "1969-12-31 23:59:59.9999999"),
+        *("2020-01-31T12:30:00,5", "2020-01-31T12:30:00.1234567890123456789", "2020-01-31 12:30:00.5 +02:00", "0001-01-01"),
+        *("1000-01-01", "9999-12-31T23:59:59.999999", "2020-01-31T12:30Z"),
+    ]
+    expected = [moment_of(word) for word in words]
+    for dtype in ("str", object):
+        column = pd.Series([*words, None, words[0]], index=range(3, len(words) + 5), dtype=dtype)
+        found = as_dates(column)
+        assert found.index.equals(column.index)
+        np.testing.assert_array_equal(found.to_numpy(), np.array([*expected, "NaT", expected[0]], dtype="datetime64[us]"))
+        for word in ("soon", "today", "NaT", "2020-01", "2020-02-30", "0000-01-01", "2020-01-31 24:30", " 2020-01-31"):
+            assert as_dates(pd.Series([*words, word], dtype=dtype)) is None
+    assert as_dates(pd.Series([words[0], 1, None], dtype=object)) is None
+
+
+def test_values_of_a_category_are_named_by_their_own_type():
+    values = [1, True, 1.0, "1", Decimal("1.0"), Decimal("1.00"), None, 2.5, date(2020, 1, 1)]
+    expected = ["1", "True", "1", "1", "1.0", "1.00", None, "2.5", "2020-01-01"]
+    assert as_words(pd.Series(values, dtype=object)).tolist() == expected
+    assert as_words(pd.Series(values[4:7], dtype=object)).tolist() == expected[4:7]
+    days = pd.Series([date(2020, 1, 1), None, date(9999, 12, 31)] * 2, dtype=object)
+    found = as_words(days)
+    assert found.tolist() == ["2020-01-01", None, "9999-12-31"] * 2
+    assert as_fitted(found, ["2020-01-01"]) is found
 
 
 def test_dates_without_end_are_far_away(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import simtree
@@ -136,6 +136,43 @@ def test_columns_after_a_step_that_keeps_them_are_those_of_the_table(first):
     words, numbers = (step for _, step, _ in model.representation_.steps[1][1].transformers_)
     assert [len(values) for values in words.categories_] == [7, 7]
     np.testing.assert_allclose(numbers.mean_, table[NUMBERS].mean())
+
+
+@pytest.mark.parametrize("step", ["passthrough", None])
+def test_a_step_that_does_nothing_keeps_columns(step, tmp_path):
+    table, y = visits()
+    coded = ColumnTransformer([("words", OneHotEncoder(), WORDS), ("numbers", StandardScaler(), NUMBERS)])
+    plain, padded = coded, Pipeline([("nothing", step), ("coded", coded)])
+    expected = VotingSimilarity([("own", GaussianSimilarity(representation=plain))]).fit(table, y).pairwise_score(table[:9])
+    model = VotingSimilarity([("own", GaussianSimilarity(representation=padded))]).fit(table, y)
+    np.testing.assert_array_equal(model.pairwise_score(table[:9]), expected)
+    model.save(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(simtree.load(tmp_path / "m.simtree").fit(table, y).pairwise_score(table[:9]), expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda member: member, lambda member: VotingSimilarity([("own", member)])])
+def test_the_hour_of_a_date_can_be_given_by_name(wrap, tmp_path):
+    table, y = visits()
+    inner = ColumnRepresentation([("hour", StandardScaler(), [0]), ("weight", "passthrough", ["weight"])])
+    parts = ColumnRepresentation([("h", StandardScaler(), ["when: hour"]), ("inner", inner, ["when: hour", "weight"])])
+    model = wrap(GaussianSimilarity(representation=parts)).fit(table, y)
+    hours = table.assign(hour=table["when"].dt.hour)[["hour", "weight", "colour"]]
+    of_numbers = ColumnRepresentation(
+        [("h", StandardScaler(), ["hour"]), ("again", StandardScaler(), ["hour"]), ("weight", "passthrough", ["weight"])]
+    )
+    expected = wrap(GaussianSimilarity(representation=of_numbers)).fit(hours, y).pairwise_score(hours[:9])
+    np.testing.assert_array_equal(model.pairwise_score(table[:9]), expected)
+    model.save(tmp_path / "m.simtree")
+    again = simtree.load(tmp_path / "m.simtree")
+    np.testing.assert_array_equal(again.pairwise_score(table[:9]), expected)
+    np.testing.assert_array_equal(again.fit(table, y).pairwise_score(table[:9]), expected)
+    # A column of the table with this name comes first, and numbers and masks count columns of the table.
+    named = table.assign(**{"when: hour": table["size"]})
+    plain = ColumnRepresentation([("h", StandardScaler(), ["when: hour"])])
+    found = GaussianSimilarity(representation=plain).fit(named, y)
+    np.testing.assert_allclose(found.representation_.transformers_[0][1].mean_, [table["size"].mean()])
+    with pytest.raises(ValueError, match="columns has 5; give names, or numbers from -5 to 4"):
+        GaussianSimilarity(representation=ColumnRepresentation([("h", StandardScaler(), [5])])).fit(table, y)
 
 
 @pytest.mark.parametrize("way", ["name", "number", "mask"])

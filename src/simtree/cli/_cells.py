@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from simtree.pairs._cells import LARGE, date_names, moment_of, plain_date
+from simtree.pairs._cells import LARGE, date_name, date_named, moment_of, plain_date
 from simtree.pairs._codes import hashed
 
-# Words for booleans, of which capitals do not matter.
-TRUTHS = {"true": 1.0, "false": 0.0}
+# Words for booleans, in any case.
+BOOLEANS = {"true": 1.0, "false": 0.0}
+
+
+# Types of objects of which equal ones are the same word; 1 and True, or decimals such as 1.0 and 1.00, are not.
+ALIKE = ("string", "date", "datetime")
+# Dates without a zone that NumPy reads as ISO 8601 has them, many at once.
+PLAIN_DATE = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?"
 
 
 def is_text(column: pd.Series) -> bool:
@@ -69,13 +76,18 @@ def as_words(column: pd.Series) -> pd.Series:
     ['1010', None, '7.5']
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(object)
-    cells = [None if pd.isna(cell) else _word(cell) for cell in column.tolist()]
-    return pd.Series(cells, index=column.index, dtype=object)
+        codes, values = column.cat.codes.to_numpy(), column.cat.categories
+    elif column.dtype == object and pd.api.types.infer_dtype(column) not in ALIKE:
+        cells = [None if pd.isna(cell) else _word(cell) for cell in column.tolist()]
+        return pd.Series(cells, index=column.index, dtype=object)
+    else:
+        codes, values = pd.factorize(column)
+    words = np.array([*map(_word, values.tolist()), None], dtype=object)
+    return pd.Series(words[codes], index=column.index, dtype=object)
 
 
 def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
-    """Return the words of a category as numbers, if the model was fitted on a category of numbers, and truths as it has them.
+    """Return words of a category as numbers if the model was fitted on numbers, and booleans in the spelling of the model.
 
     Parameters
     ----------
@@ -96,16 +108,17 @@ def as_fitted(column: pd.Series, values: Sequence[str | float]) -> pd.Series:
     >>> as_fitted(pd.Series(["true", "FALSE"]), ["False", "True"]).tolist()
     ['True', 'False']
     """
-    cells = [None if pd.isna(word) else word for word in column]
-    if not values or isinstance(values[0], str):
-        truths = {str(value).lower(): value for value in values if str(value).lower() in TRUTHS}
-        known = set(values)
-        words = [word if word is None or word in known else truths.get(word.lower(), word) for word in cells]
-        return pd.Series(words, index=column.index, dtype=object)
-    numbers = [
-        np.nan if word is None else float(word) if _is_plain(word) else TRUTHS.get(word.lower(), hashed(word)) for word in cells
-    ]
-    return pd.Series(numbers, index=column.index)
+    of_numbers = bool(values) and not isinstance(values[0], str)
+    spelled = {str(value).lower(): value for value in values if str(value).lower() in BOOLEANS}
+    if not (of_numbers or spelled):
+        return column
+    codes, words = pd.factorize(column)
+    if of_numbers:
+        numbers = [float(word) if _is_plain(word) else BOOLEANS.get(word.lower(), hashed(date_named(word))) for word in words]
+        return pd.Series(np.array([*numbers, np.nan])[codes], index=column.index)
+    known = set(values)
+    cells = [word if word in known else spelled.get(word.lower(), word) for word in words]
+    return pd.Series(np.array([*cells, None], dtype=object)[codes], index=column.index)
 
 
 def as_booleans(column: pd.Series) -> pd.Series | None:
@@ -117,10 +130,10 @@ def as_booleans(column: pd.Series) -> pd.Series | None:
     [True, <NA>, False]
     """
     present = column[column.notna()]
-    if not len(present) or str(present.iloc[0]).lower() not in TRUTHS:
+    if not len(present) or str(present.iloc[0]).lower() not in BOOLEANS:
         return None
     words = present.astype(str).str.lower()
-    if not words.isin(list(TRUTHS)).all():
+    if not words.isin(list(BOOLEANS)).all():
         return None
     return (words == "true").reindex(column.index).astype("boolean")
 
@@ -138,17 +151,32 @@ def as_dates(column: pd.Series) -> pd.Series | None:
     present = column[column.notna()]
     if not len(present) or not isinstance(present.iloc[0], str):
         return None
+    codes, values = pd.factorize(column)
+    dates = _moments(pd.Series(values))
+    return None if dates is None else pd.Series(np.append(dates, np.datetime64("NaT"))[codes], index=column.index)
+
+
+def _moments(words: pd.Series) -> NDArray[np.datetime64] | None:
+    """Return the dates that words are; None if a word is something else."""
     # Not by pandas, which cannot read 9999-12-31 next to nanoseconds, or before version 3.
-    dates = {word: moment_of(word) for word in present.unique()}
-    if None in dates.values():
-        return None
-    return pd.Series(column.map(dates), index=column.index, dtype="datetime64[us]")
+    is_plain = words.str.fullmatch(PLAIN_DATE, na=False).to_numpy(dtype=bool)
+    dates = np.full(len(words), "NaT", dtype="datetime64[us]")
+    try:
+        dates[is_plain] = np.array(words[is_plain].tolist(), dtype="datetime64[us]")
+    except ValueError:  # 2020-02-30
+        is_plain = np.zeros(len(words), dtype=bool)
+    for place in np.flatnonzero(~is_plain).tolist():
+        moment = moment_of(words.iloc[place])
+        if moment is None:
+            return None
+        dates[place] = moment
+    return dates
 
 
 def _word(cell: Any) -> str:
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() and abs(cell) < LARGE else f"{cell:.15g}"
-    return date_names(np.array([plain_date(cell)]))[0] if isinstance(cell, date | np.datetime64) else str(cell)
+    return date_name(plain_date(cell)) if isinstance(cell, date | np.datetime64) else str(cell)
 
 
 def _is_number(text: str) -> bool:

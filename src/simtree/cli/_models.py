@@ -17,8 +17,9 @@ from simtree.cli._reading import check_there
 from simtree.cli._tables import Table, choose_features
 from simtree.models._load import load
 from simtree.pairs._cells import CATEGORY, DATE
+from simtree.pairs._column import LEFT_OUT
 from simtree.pairs._sampling import PairSampler
-from simtree.pairs._table import LEFT_OUT, TableColumns
+from simtree.pairs._table import TableColumns
 
 
 def load_model(path: Path) -> Any:

@@ -141,9 +141,9 @@ class Table:
                 raise ValueError(f"{self._cell(name, infinite[0])} is infinite; replace it, {remedy}")
         if not is_text(column):
             return column
-        truths = as_booleans(column)
-        if truths is not None:
-            return truths
+        booleans = as_booleans(column)
+        if booleans is not None:
+            return booleans
         read = pd.to_numeric(column, errors="coerce")
         n_present = int(column.notna().sum())
         if not n_present or int(read.notna().sum()) < MIN_SHARE_OF_NUMBERS * n_present:

@@ -18,8 +18,9 @@ from simtree.models._represented import RepresentedMixin
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
 from simtree.pairs._codes import FIRST_HASHED
+from simtree.pairs._column import LEFT_OUT
 from simtree.pairs._store import selected
-from simtree.pairs._table import FROM_DTYPE, LEFT_OUT, TableColumns, is_chosen
+from simtree.pairs._table import FROM_DTYPE, TableColumns, is_chosen
 from simtree.representation._columns import (
     ColumnRepresentation,
     takes_categories,

@@ -9,7 +9,8 @@ from sklearn.pipeline import Pipeline
 
 from simtree.models._tree_model import TreeModel
 from simtree.pairs._cells import CATEGORY
-from simtree.pairs._table import LEFT_OUT, TableColumns
+from simtree.pairs._column import LEFT_OUT
+from simtree.pairs._table import TableColumns
 from simtree.representation._columns import ColumnRepresentation
 from simtree.representation._imputer import Imputer
 

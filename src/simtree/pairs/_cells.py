@@ -24,8 +24,8 @@ NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 DAY = 86_400 * 10**6
 # From here on, several integers are the same floating-point number.
 LARGE = 2**53
-# Dates, with or without a time and a zone, as ISO 8601 has them.
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?")
+# Dates, with or without a time and a zone, as ISO 8601 has them; white space may stand before the zone.
+ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:([T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)(?:\s?(Z|[+-]\d{2}(?::?\d{2})?))?)?")
 
 Value = str | float
 
@@ -34,13 +34,15 @@ Value = str | float
 class Cells:
     """Cells of a column: numbers, booleans, dates (datetime64[us]), or values of which each row has a number.
 
-    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any.
+    ``large`` is one of the integers that cannot be told from their neighbours as numbers, if there are any; a floating-point
+    number if it has been rounded already. ``is_duration``: the numbers, or values, are days that something lasts.
     """
 
     kind: str
     array: NDArray[Any]
     values: tuple[Value, ...] = ()
-    large: int | None = None
+    large: float | None = None
+    is_duration: bool = False
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -68,7 +70,7 @@ class Cells:
         renumbered = np.full(len(found) + 1, -1)
         renumbered[known] = np.arange(len(known))
         values = date_names(found[known]) if self.kind == DATE else [_key(value) for value in found[known].tolist()]
-        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large)
+        return Cells(CATEGORY, renumbered[codes], tuple(values), self.large, self.is_duration)
 
 
 def table_cells(X: Any) -> tuple[list[str] | None, list[Cells]]:
@@ -172,13 +174,13 @@ def _array_cells(name: str, array: NDArray[Any], *, is_integer: bool = False) ->
     if kind in "iuf":
         values = np.asarray(array, dtype=np.float64)
         large = np.abs(values) >= LARGE if is_integer or kind in "iu" else np.zeros(1, dtype=bool)
-        return Cells(NUMBER, values, large=int(array[np.argmax(large)]) if large.any() else None)
+        return Cells(NUMBER, values, large=array[np.argmax(large)].item() if large.any() else None)
     if kind == "b":
         return Cells(BOOLEAN, np.asarray(array, dtype=np.float64))
     if kind == "M":
         return Cells(DATE, _dates(name, array))
     if kind == "m":
-        return Cells(NUMBER, array / np.timedelta64(1, "D"))
+        return Cells(NUMBER, array / np.timedelta64(1, "D"), is_duration=True)
     if kind not in "OUT":
         raise ValueError(f"X has the column {name!r} of type {array.dtype}; convert it to numbers or text, or drop it.")
     return _object_cells(name, array)
@@ -215,7 +217,7 @@ def _object_cells(name: str, array: NDArray[Any]) -> Cells:
         dates = [_dates(name, np.array([plain_date(value)]))[0] for value in values]
         return Cells(DATE, np.array([*dates, "NaT"], dtype="datetime64[us]")[codes])
     if kind == DURATION:
-        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes])
+        return Cells(NUMBER, np.array([*map(_days, values), np.nan])[codes], is_duration=True)
     return Cells(kind, np.array([*(float(value) for value in values), np.nan])[codes], large=_large_of(values))
 
 
@@ -224,8 +226,10 @@ def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
     used = np.unique(codes[codes >= 0])
     if values.dtype.kind == "O":  # of any type, such as intervals
         lookup: dict[Value, int] = {}
-        array = np.array([lookup.setdefault(_key(value), len(lookup)) for value in values[used]], dtype=np.int64)
-        found = Cells(CATEGORY, array, tuple(lookup), _large_of(values[used]))
+        keys = [_key(value) for value in values[used]]
+        array = np.array([lookup.setdefault(key, len(lookup)) for key in keys], dtype=np.int64)
+        rounded = [value for value, key in zip(values[used], keys, strict=True) if not isinstance(key, str)]
+        found = Cells(CATEGORY, array, tuple(lookup), _large_of(rounded))
     else:
         found = _array_cells(name, values[used]).as_values()
     renumbered = np.full(len(values) + 1, -1)
@@ -235,7 +239,14 @@ def _coded(name: str, codes: NDArray[Any], values: NDArray[Any]) -> Cells:
 
 def _large_of(values: Iterable[Any]) -> int | None:
     """Return an integer that cannot be told from its neighbours as a number, if there is one."""
-    return next((int(value) for value in values if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGE), None)
+    return next((int(value) for value in values if _is_integer(value) and not -LARGE < value < LARGE), None)
+
+
+def _is_integer(value: Any) -> bool:
+    """Return whether a value is an integer; a floating-point number is none, for it has been rounded."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, numbers.Integral)
 
 
 def is_missing(cell: Any) -> bool:
@@ -316,6 +327,26 @@ def date_names(dates: NDArray[np.datetime64]) -> list[str]:
     return [text.replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00") for text in texts]
 
 
+def date_name(moment: np.datetime64) -> str:
+    """Return what a date is called as a value of a category, as `date_names` has it.
+
+    Parameters
+    ----------
+    moment : datetime64
+        The date, in UTC.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> date_name(np.datetime64("2020-01-31T00:00"))
+    '2020-01-31'
+    """
+    return date_names(np.array([moment]))[0]
+
+
 def date_named(value: Value) -> Value:
     """Return a value of a category as `date_names` has it, if it is a date in any spelling of ISO 8601.
 
@@ -334,7 +365,7 @@ def date_named(value: Value) -> Value:
     ('2020-01-31', 'soon')
     """
     moment = moment_of(value)
-    return value if moment is None else date_names(np.array([moment]))[0]
+    return value if moment is None else date_name(moment)
 
 
 def moment_of(value: Value) -> np.datetime64 | None:
@@ -354,10 +385,11 @@ def moment_of(value: Value) -> np.datetime64 | None:
     >>> print(moment_of("2020-01-31 12:30+02:00"), moment_of("soon"), moment_of(2020.0))
     2020-01-31T10:30:00.000000 None None
     """
-    if not isinstance(value, str) or not ISO_DATE.fullmatch(value):
+    match = ISO_DATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return None
     try:
-        return plain_date(datetime.fromisoformat(value))
+        return plain_date(datetime.fromisoformat("".join(match.groups(""))))
     except ValueError:  # 2020-02-30
         return None
 
@@ -367,7 +399,7 @@ def _key(value: Any) -> Value:
     if isinstance(value, str):
         return value
     if isinstance(value, date | np.datetime64):
-        return date_names(np.array([plain_date(value)]))[0]
+        return date_name(plain_date(value))
     return float(value) + 0.0 if isinstance(value, numbers.Real | np.bool_) else str(value)  # -0.0 is 0.0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._cells import Value, date_named
+from simtree.pairs._cells import Value
 
 #: Code of a missing category.
 MISSING = -1.0
@@ -68,7 +68,7 @@ def hashed(value: Value) -> float:
     Parameters
     ----------
     value : str or float
-        The value; a date has the same code in all spellings.
+        The value; a date as `date_named` returns it, so that it has the same code in all spellings.
 
     Returns
     -------
@@ -80,7 +80,6 @@ def hashed(value: Value) -> float:
     >>> hashed("red") == hashed("red") > 2**31, hashed("red") == hashed("blue"), hashed("1.0") == hashed(1.0)
     (True, False, False)
     """
-    value = date_named(value)
     text = f"s{value}" if isinstance(value, str) else f"n{float(value)!r}"
     number = digest(text)
     exponent, digits = divmod(number % (HASHED_EXPONENTS << HASHED_DIGITS), 1 << HASHED_DIGITS)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simtree.pairs._cells import CATEGORY, DATE, DAY, Cells, Value, date_names, table_cells
+from simtree.pairs._cells import CATEGORY, DATE, DAY, Cells, Value, date_name, table_cells
 from simtree.pairs._codes import digest
 
 
@@ -34,7 +34,7 @@ class ColumnFacts:
         The first row with infinity.
     example : object
         A value.
-    large : int or None
+    large : float or None
         One of the integers that cannot be told from their neighbours as numbers.
     """
 
@@ -46,7 +46,7 @@ class ColumnFacts:
     has_time: bool = False
     infinite_row: int | None = None
     example: Any = None
-    large: int | None = None
+    large: float | None = None
 
     @classmethod
     def of(cls, cells: Cells, is_chosen: bool, max_values: int | None = None) -> ColumnFacts:
@@ -72,7 +72,7 @@ class ColumnFacts:
         if not missing.all():
             place = int(np.argmin(missing))
             example = cells.array[place].item() if cells.kind != CATEGORY else cells.values[cells.array[place]]
-            found = replace(found, example=example if cells.kind != DATE else date_names(cells.array[[place]])[0])
+            found = replace(found, example=example if cells.kind != DATE else date_name(cells.array[place]))
         if is_chosen or cells.kind == CATEGORY:
             values = cells.as_values().values
             if max_values is not None and len(values) > max_values:

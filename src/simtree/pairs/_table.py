@@ -18,27 +18,20 @@ from numpy.typing import NDArray
 
 from simtree._utils.validation import count
 from simtree.pairs._cells import (
-    BOOLEAN,
     CATEGORY,
-    DATE,
-    DAY,
-    NUMBER,
-    Cells,
     Value,
     column_names,
     date_named,
     is_numeric,
-    moment_of,
     table_cells,
 )
 from simtree.pairs._codes import MISSING, OTHER, hashed, known_codes
+from simtree.pairs._column import KINDS, LEFT_OUT, Column, check_large, infinity, read_cells
 from simtree.pairs._column_facts import ColumnFacts, distinct_values, joined_facts, warn_of_distinct, warn_of_empty
 from simtree.pairs._store import GivenSamples, mapped_parts
 
 Floats = NDArray[np.float64]
 
-LEFT_OUT = "left out"
-KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE, LEFT_OUT)
 #: Which columns are categories by default: text, and columns whose type says so.
 FROM_DTYPE = "from_dtype"
 # Text with more distinct values than this share of the rows identifies rows.
@@ -47,47 +40,6 @@ MAX_DISTINCT_SHARE = 0.9
 MAX_TOLD_VALUES = 1 << 12
 # Longer vocabularies in a model file are treated as damage.
 MAX_VALUES, MAX_COLUMNS = 1 << 24, 1 << 20
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    Parameters
-    ----------
-    name : str
-        Its name; its number if there are no names.
-    kind : str
-        One of `KINDS`.
-    missing : float
-        Share of missing values in the training table.
-    n_distinct : int
-        Number of distinct values of a category in the training table.
-    values : tuple of str and float
-        Vocabulary of a category.
-    has_time : bool
-        Whether a date has a time of the day.
-    """
-
-    name: str
-    kind: str
-    missing: float = 0.0
-    n_distinct: int = 0
-    values: tuple[Value, ...] = ()
-    has_time: bool = False
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of the matrix that this one is read into."""
-        if self.kind == LEFT_OUT:
-            return []
-        return [self.name, f"{self.name}: hour"] if self.kind == DATE and self.has_time else [self.name]
-
-    def __str__(self) -> str:
-        distinct = f" with {count(self.n_distinct, 'value')}" if self.kind == CATEGORY else ""
-        time = " and time" if self.has_time else ""
-        missing = f", {self.missing:.1%} missing" if self.missing else ""
-        return f"{self.kind}{time}{distinct}{missing}"
 
 
 @dataclass(frozen=True)
@@ -212,7 +164,7 @@ class TableColumns:
                 raise ValueError(
                     f"X has no column {column.name!r}, on which the model was fitted; give a table with this column."
                 )
-            read += _read(column, own[column.name])
+            read += read_cells(column, own[column.name])
         return np.column_stack(read)
 
     def with_holes(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -270,7 +222,7 @@ class TableColumns:
             codes = matrix[:, place]
             known = (codes >= 0) & (codes < len(old.values))
             of_value = {value: float(code) for code, value in enumerate(new.values)}
-            recoded = np.array([of_value[value] if value in of_value else hashed(value) for value in old.values])
+            recoded = np.array([of_value[value] if value in of_value else hashed(date_named(value)) for value in old.values])
             codes[known] = recoded[codes[known].astype(np.int64)]
         return columns
 
@@ -498,9 +450,9 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
     if missing == 1.0 and (named or chosen or facts.kind == CATEGORY):
         return Column(name, LEFT_OUT, missing)
     if facts.infinite_row is not None:
-        raise _infinity(name, facts.infinite_row)
+        raise infinity(name, facts.infinite_row)
     if chosen or facts.kind == CATEGORY:
-        _check_large(name, facts.large)
+        check_large(name, facts.large)
         n_present, n_distinct = facts.n_present, facts.n_distinct
         if n_distinct > MAX_DISTINCT_SHARE * n_present and n_present > 1:
             if chosen and n_distinct == n_present:
@@ -518,70 +470,3 @@ def _column(name: str, facts: ColumnFacts, chosen: bool, named: bool) -> Column:
 def _sorted(values: Iterable[Value]) -> tuple[Value, ...]:
     """Return values sorted, as encoders of scikit-learn have them, and so that a file does not tell the order of the rows."""
     return tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
-
-
-def _read(column: Column, cells: Cells) -> list[Floats]:
-    """Return the columns of the matrix that the cells of a column are read into."""
-    if column.kind == CATEGORY:
-        _check_finite(column.name, cells)
-        own = cells.as_values()
-        _check_type(column, cells, own.values)
-        _check_large(column.name, cells.large)
-        known = {value: float(code) for code, value in enumerate(column.values)}
-        if any(moment_of(value) is not None for value in own.values if value not in known):
-            known = {date_named(value): code for value, code in known.items()} | known  # dates may be spelled in another way
-        spelled = [value if value in known else date_named(value) for value in own.values]
-        codes = [known[value] if value in known else hashed(value) for value in spelled]
-        return [np.array([*codes, MISSING])[own.array]]
-    if cells.kind != column.kind and not (column.kind in (NUMBER, BOOLEAN) and cells.kind in (NUMBER, BOOLEAN)):
-        if not cells.missing.all():
-            raise _changed(column.name, cells.kind, cells.values, column.kind)
-        return [np.full(len(cells.array), np.nan) for _ in column.names]
-    _check_finite(column.name, cells)
-    if column.kind != DATE:
-        return [np.asarray(cells.array, dtype=np.float64)]
-    stamps = cells.array.astype(np.int64)
-    days, rest = np.divmod(stamps, DAY)
-    parts = [np.where(cells.missing, np.nan, days), np.where(cells.missing, np.nan, rest / (DAY / 24))]
-    return parts[: len(column.names)]
-
-
-def _check_type(column: Column, cells: Cells, values: Sequence[Value]) -> None:
-    """Raise if the values of a category are of another type than all of its vocabulary, so that none can be known."""
-    found, fitted = ({isinstance(value, str) for value in own} for own in (values, column.values))
-    differ = not found & fitted
-    if not found or not fitted or not (differ or cells.kind == DATE):
-        return
-    dates = [moment_of(value) is not None for value in column.values]
-    if differ or not any(dates):
-        kind = cells.kind if cells.kind != CATEGORY or True in found else NUMBER
-        raise _changed(column.name, kind, values, NUMBER if True not in fitted else DATE if all(dates) else CATEGORY)
-
-
-def _changed(name: str, found: str, values: Sequence[Value], fitted: str) -> ValueError:
-    """Return the error for a column of another kind than in training."""
-    called = {CATEGORY: "text", NUMBER: "numbers", BOOLEAN: "booleans", DATE: "dates"}
-    such = f", such as {values[0]!r}" if found == CATEGORY else ""
-    return ValueError(
-        f"X has the column {name!r} of {called[found]}{such}, but the model was fitted on {called[fitted]} there; convert it "
-        f"to {called[fitted]}."
-    )
-
-
-def _check_finite(name: str, cells: Cells) -> None:
-    if cells.infinite_row is not None:
-        raise _infinity(name, cells.infinite_row)
-
-
-def _check_large(name: str, large: int | None) -> None:
-    if large is not None:
-        raise ValueError(
-            f"X has the category {name!r} with the integer {large}, and integers from 2**53 on cannot be told apart; make text "
-            "of them, in training as in scoring."
-        )
-
-
-def _infinity(name: str, row: int) -> ValueError:
-    return ValueError(
-        f"X contains infinity in column {name!r}, first in row {row}; replace it by a finite number, or leave the row out."
-    )

@@ -156,10 +156,10 @@ def represented_names(fitted: Any, names: Sequence[str] | None) -> Sequence[str]
 
 def representation_state(fitted: Any) -> dict[str, Any] | None:
     """Return the state of a fitted representation for a model file."""
-    if fitted is None:
+    if fitted is None or (isinstance(fitted, str) and fitted == PASSTHROUGH):
         return None
     if type(fitted) is Pipeline:
-        steps = [{"name": name, "step": representation_state(step)} for name, step in fitted.steps]
+        steps = [{"name": name, "step": representation_state(step) or PASSTHROUGH} for name, step in fitted.steps]
         return {"class": PIPELINE, "steps": steps}
     if type(fitted) is ColumnRepresentation:
         parts = [
@@ -188,7 +188,10 @@ def representation_from_state(fields: Fields, n_features: int) -> tuple[Any, int
     if name == PIPELINE:
         steps = []
         for part in pipeline_steps(fields):
-            step, n_features = representation_from_state(part.part("step"), n_features)
+            if isinstance(part.get("step"), str):
+                step: Any = part.string("step", (PASSTHROUGH,))
+            else:
+                step, n_features = representation_from_state(part.part("step"), n_features)
             steps.append((part.string("name"), step))
         return Pipeline(steps), n_features
     if name == ColumnRepresentation.__name__:

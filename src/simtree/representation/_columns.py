@@ -253,7 +253,9 @@ def column_numbers(columns: Any, n_features: int, names: Sequence[str] | None) -
     return np.array(found, dtype=np.int64)
 
 
-def with_numbered_columns(representation: Any, names: Sequence[str] | None, places: Places | None = None) -> Any:
+def with_numbered_columns(
+    representation: Any, names: Sequence[str] | None, places: Places | None = None, n_columns: int | None = None
+) -> Any:
     """Return a representation whose columns are given by number, and without any `ColumnTransformer`.
 
     Models pass matrices without names to their representation, so names are looked up before.
@@ -266,6 +268,8 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None, plac
         Names of the columns of X.
     places : sequence of sequences of int, optional
         Columns of the matrix that each column of X is read into; by default X is the matrix.
+    n_columns : int, optional
+        Number of columns of X, if names of parts of them follow.
 
     Returns
     -------
@@ -275,7 +279,7 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None, plac
     if type(representation) is Pipeline:
         steps, keeps = [], True
         for step, part in representation.steps:
-            steps.append((step, with_numbered_columns(part, *((names, places) if keeps else (None, None)))))
+            steps.append((step, with_numbered_columns(part, *((names, places, n_columns) if keeps else (None,)))))
             keeps = keeps and places is not None and _keeps_columns(part)
         same = all(new is old for (_, new), (_, old) in zip(steps, representation.steps, strict=True))
         return representation if same else Pipeline(steps)
@@ -285,13 +289,13 @@ def with_numbered_columns(representation: Any, names: Sequence[str] | None, plac
         return representation
     parts = []
     for name, transformer, columns in representation.transformers:
-        chosen = column_numbers(columns, len(names), names).tolist()
+        chosen = column_numbers(columns, n_columns or len(names), names).tolist()
         own = [[j] for j in chosen] if places is None else [places[j] for j in chosen]
         left_out = [names[j] for j, found in zip(chosen, own, strict=True) if not found]
         if left_out and transformer != DROP:
             raise ValueError(
-                f"representation: {name!r} has the column {left_out[0]!r}, which the model leaves out, as it has no values or "
-                "text that is different in nearly every row; remove it from there, too."
+                f"representation: {name!r} has the column {left_out[0]!r}, which the model leaves out because it has no "
+                "values, or is text that differs in nearly every row; remove it from there, too."
             )
         inner = with_numbered_columns(transformer, [names[j] for j in chosen], None if places is None else _in_order(own))
         parts.append((name, inner, [place for found in own for place in found]))
@@ -320,7 +324,7 @@ def with_matrix_columns(representation: Any, columns: TableColumns) -> Any:
     [('kept', 'passthrough', [1])]
     """
     refuse_words(representation)
-    return with_numbered_columns(representation, [column.name for column in columns.columns], _places(columns))
+    return with_numbered_columns(representation, *_names_and_places(columns), len(columns.columns))
 
 
 def with_table_columns(representation: Any, columns: TableColumns, *, by_name: bool = False) -> Any:
@@ -339,14 +343,16 @@ def with_table_columns(representation: Any, columns: TableColumns, *, by_name: b
     -------
     transformer or None
     """
-    return _numbered_back(representation, _places(columns), [column.name for column in columns.columns] if by_name else None)
+    return _numbered_back(representation, *_names_and_places(columns), len(columns.columns), by_name)
 
 
-def _places(columns: TableColumns) -> Places:
-    """Return the columns of the matrix that each column of a table is read into: categories come last."""
+def _names_and_places(columns: TableColumns) -> tuple[list[str], Places]:
+    """Return the columns of a table, then the hours of its dates: their names, and the columns of the matrix they become."""
     order = sorted(range(len(columns.columns)), key=lambda j: columns.columns[j].kind == CATEGORY)
     of_order = dict(zip(order, _in_order([columns.columns[j].names for j in order]), strict=True))
-    return [of_order[j] for j in range(len(order))]
+    found = [(column.name, of_order[j]) for j, column in enumerate(columns.columns)]
+    found += [(column.names[1], of_order[j][1:]) for j, column in enumerate(columns.columns) if len(column.names) > 1]
+    return [name for name, _ in found], [places for _, places in found]
 
 
 def _in_order(groups: Sequence[Sequence[Any]]) -> list[list[int]]:
@@ -355,22 +361,24 @@ def _in_order(groups: Sequence[Sequence[Any]]) -> list[list[int]]:
     return [list(range(end - len(group), end)) for group, end in zip(groups, ends, strict=True)]
 
 
-def _numbered_back(representation: Any, places: Places, names: Sequence[str] | None) -> Any:
+def _numbered_back(representation: Any, names: Sequence[str], places: Places, n_columns: int, by_name: bool) -> Any:
     if type(representation) is Pipeline:
         steps, keeps = [], True
         for name, part in representation.steps:
-            steps.append((name, _numbered_back(part, places, names) if keeps else part))
+            steps.append((name, _numbered_back(part, names, places, n_columns, by_name) if keeps else part))
             keeps = keeps and _keeps_columns(part)
         return Pipeline(steps)
-    of_place = {place: j for j, found in enumerate(places) for place in found}
+    of_place = {place: j for j, found in enumerate(places[:n_columns]) for place in found}
+    hours = {place: j for j, found in enumerate(places[n_columns:], n_columns) for place in found}
     if type(representation) is not ColumnRepresentation or not _is_numbered(representation.transformers, of_place):
         return representation
     parts = []
     for name, transformer, columns in representation.transformers:
-        chosen = list(dict.fromkeys(of_place[place] for place in columns))
-        own = None if names is None else [names[j] for j in chosen]
-        inner = _numbered_back(transformer, _in_order([places[j] for j in chosen]), own)
-        parts.append((name, inner, chosen if own is None else own))
+        alone = {place: j for place, j in hours.items() if place - 1 not in columns}  # without the day
+        chosen = list(dict.fromkeys(alone.get(place, of_place[place]) for place in columns))
+        own, called = _in_order([places[j] for j in chosen]), [names[j] for j in chosen]
+        inner = _numbered_back(transformer, called, own, len(chosen), by_name)
+        parts.append((name, inner, [names[j] if by_name or j >= n_columns else j for j in chosen]))
     return ColumnRepresentation(parts, remainder=representation.remainder)
 
 
@@ -389,7 +397,7 @@ def _keeps_columns(step: Any) -> bool:
     """Return whether a transformer returns the columns that it is given in their order, possibly followed by others."""
     if type(step) is Pipeline:
         return all(_keeps_columns(part) for _, part in step.steps)
-    return isinstance(step, OneToOneFeatureMixin) or type(step).__name__ in IMPUTERS
+    return step in (None, PASSTHROUGH) or isinstance(step, OneToOneFeatureMixin) or type(step).__name__ in IMPUTERS
 
 
 def is_column_transformer(value: Any) -> bool:
