@@ -35,6 +35,7 @@ from simtree.representation import _posterior as posterior
 from simtree.representation._class_trees import join_trees
 from simtree.representation._clusters import MIN_MEMBERS, cluster_numbers
 from simtree.representation._nuisance import Covariance
+from simtree.representation._whitening import inverse_root
 
 finite = st.floats(-1e300, 1e300)
 
@@ -522,7 +523,7 @@ def test_clusters_are_recognised_as_by_discriminant_analysis_that_is_half_as_sur
 @pytest.mark.parametrize("shape", [(7, 30), (30, 7), (12, 12)])
 def test_many_features_have_the_covariance_of_few(rng, shape):
     rows, shrinkage = rng.normal(size=shape) * rng.uniform(0.1, 3.0, shape[1]), 0.3
-    found, root = Covariance.of(rows, shrinkage), base.inverse_root(rows.T @ rows / len(rows), shrinkage)
+    found, root = Covariance.of(rows, shrinkage), inverse_root(rows.T @ rows / len(rows), shrinkage)
     others = rng.normal(size=(4, shape[1]))
     np.testing.assert_allclose(found.solve(others), others @ root @ root, rtol=1e-8)
     np.testing.assert_allclose(cdist(*2 * [found.whiten(rows)]), cdist(*2 * [rows @ root]), rtol=1e-8, atol=1e-8)

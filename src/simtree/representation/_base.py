@@ -27,8 +27,6 @@ Codes = NDArray[np.int64]
 
 # More classes in a model file are treated as corruption.
 MAX_CLASSES = 1 << 40
-# Minimum variance of a direction relative to the mean variance: below it there is only rounding error.
-MIN_VARIANCE = 1e-12
 # Number of rows that one thread transforms at a time: few enough for their features to stay in cache.
 BLOCK = 256
 
@@ -189,20 +187,6 @@ def class_means(X: NDArray[Any], codes: Codes) -> Floats:
     sums = np.zeros((int(codes.max()) + 1, X.shape[1]))
     np.add.at(sums, codes, X)
     return np.asarray(sums / np.bincount(codes)[:, None])
-
-
-def inverse_root(covariance: Floats, shrinkage: float) -> Floats:
-    """Return the symmetric matrix that makes a covariance the identity, after shrinking it towards a multiple of that.
-
-    Examples
-    --------
-    >>> inverse_root(np.diag([4.0, 16.0]), 1e-12).round(6).tolist()
-    [[0.5, 0.0], [0.0, 0.25]]
-    """
-    n_features = len(covariance)
-    size = max(float(np.trace(covariance)) / n_features, 0.0) or 1.0
-    variances, vectors = np.linalg.eigh((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
-    return np.asarray((vectors / np.sqrt(np.maximum(variances, MIN_VARIANCE * size))) @ vectors.T)
 
 
 def folds_of_rows(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:

@@ -19,8 +19,10 @@ from simtree.representation._base import (
     LabelledRepresentation,
     filled_in_blocks,
     folds_of_rows,
-    inverse_root,
 )
+
+# Minimum variance of a direction relative to the mean variance: below it there is only rounding error.
+MIN_VARIANCE = 1e-12
 
 
 class Moments(NamedTuple):
@@ -187,3 +189,17 @@ class WithinClassWhitening(LabelledRepresentation):
         """Return whitening and weighting as one matrix, along the axes."""
         weighted = (scales.directions * scales.shares**self.emphasis) @ scales.directions.T
         return np.ascontiguousarray(scales.whitening @ weighted @ axes)
+
+
+def inverse_root(covariance: Floats, shrinkage: float) -> Floats:
+    """Return the symmetric matrix that makes a covariance the identity, after shrinking it towards a multiple of that.
+
+    Examples
+    --------
+    >>> inverse_root(np.diag([4.0, 16.0]), 1e-12).round(6).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    n_features = len(covariance)
+    size = max(float(np.trace(covariance)) / n_features, 0.0) or 1.0
+    variances, vectors = np.linalg.eigh((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
+    return np.asarray((vectors / np.sqrt(np.maximum(variances, MIN_VARIANCE * size))) @ vectors.T)
