@@ -1,11 +1,11 @@
-"""TPR at low false positive rates as boosting rounds grow: fixed pairs, new pairs, subsamples, and hard pairs (``focus_fpr``).
+"""TPR at low false positive rates as boosting rounds grow: fixed and new pairs, penalties, subsamples, hard pairs.
 
     SIMTREE_DATA=folder python benchmarks/bench_boosting_rounds.py [--tiny] [--rounds 100 300 1000 2000] [--pairs 100000]
-        [--folds 3] [--data keystroke letter mnist] [--models ...] [--out results]
+        [--folds 3] [--data keystroke letter lfw mnist] [--models ...] [--out results]
 
-Keystroke data: the 30 training people of split 0 of the accuracy benchmark, in three folds of people. Letters: the training
-side of its split 0, in three folds of samples. MNIST: the last 10,000 training images are the test images. All models see the
-features f. The last row has the rounds that early stopping chooses on held-out people or samples of the training side.
+Keystroke data and faces (lfw): the training people of split 0 of the accuracy benchmark, in three folds of people. Letters: the
+training side of its split 0, in three folds of samples. MNIST: the last 10,000 training images are the test images. All models
+see the features f. The last row has the rounds that early stopping chooses on held-out people or samples of the training side.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from accuracy.data import (
     make_digits,
     make_samples,
     read_keystroke,
+    read_lfw,
     read_uci,
     split_identities,
     split_samples,
@@ -42,6 +43,8 @@ from simtree.metrics import roc_curve
 FPR = (1e-1, 1e-2, 1e-3, 1e-4)
 MODELS = {
     "fixed pairs": {"refresh": None},
+    "fixed pairs, l2=1": {"refresh": None, "l2": 1.0},
+    "fixed pairs, l2=0.1": {"refresh": None, "l2": 0.1},
     "new pairs": {},
     "ten times the pairs for ten times as long, a tenth per tree": {"refresh": 100, "subsample": 0.1},
     "new pairs, focus_fpr=0.1": {"focus_fpr": 0.1},
@@ -76,6 +79,8 @@ def folds_of(name: str, tiny: bool, n_folds: int) -> list[Split]:
         return [(make_digits if tiny else digits)(test, 0, 0)]
     if name == "keystroke":
         split, read = partial(split_identities, share=30 / 51), read_keystroke
+    elif name == "lfw":
+        split, read = partial(split_identities, share=0.6), read_lfw
     else:
         split, read = split_samples, partial(read_uci, "letter")
     data = make_samples() if tiny else read()
@@ -89,7 +94,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, nargs="+", default=[100, 300, 1000, 2000], help="numbers of rounds")
     parser.add_argument("--pairs", type=int, default=100_000, help="number of pairs at a time (100000)")
     parser.add_argument("--folds", type=int, default=N_CHOICES, help=f"number of folds (all {N_CHOICES})")
-    parser.add_argument("--data", nargs="+", default=["keystroke", "letter"], choices=["keystroke", "letter", "mnist"])
+    parser.add_argument("--data", nargs="+", default=["keystroke", "letter"], choices=["keystroke", "letter", "lfw", "mnist"])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), help="models to compare")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (results)")
     found = parser.parse_args()
@@ -111,14 +116,14 @@ def main() -> None:
             found = np.array([by_rounds(one, fold, chosen.rounds) for one, fold in zip(fitted, folds, strict=True)])
             report[name][model] = found.tolist()
             for n, mean in zip(chosen.rounds, found.mean(axis=0), strict=True):
-                rows.append([model, n, f"{mean[0]:.4f}", *(f"{rate:.3f}" for rate in mean[1:])])
+                rows.append([model, n, f"{mean[0]:.5f}", *(f"{rate:.3f}" for rate in mean[1:])])
         stopped = [boosting(max(chosen.rounds), chosen.pairs, early_stopping=True).fit(fold.X, fold.y) for fold in folds]
         n_rounds = [one.best_iteration_ for one in stopped]
         found = np.array([by_rounds(one, fold, [n]) for one, fold, n in zip(stopped, folds, n_rounds, strict=True)])
         report[name]["early stopping"] = {"rounds": n_rounds, "found": found.tolist()}
         mean = found.mean(axis=(0, 1))
         told = ", ".join(map(str, n_rounds))
-        rows.append(["new pairs, early stopping", told, f"{mean[0]:.4f}", *(f"{rate:.3f}" for rate in mean[1:])])
+        rows.append(["new pairs, early stopping", told, f"{mean[0]:.5f}", *(f"{rate:.3f}" for rate in mean[1:])])
         print(f"{name}, means over {count(len(folds), 'fold')}:\n\n{markdown_table(header, rows)}\n", flush=True)
     command = " ".join(["python", *sys.argv])
     found_in = chosen.out / "bench_boosting_rounds.json"

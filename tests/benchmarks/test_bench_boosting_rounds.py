@@ -21,5 +21,5 @@ def test_command_prints_what_it_writes(tmp_path, monkeypatch, capsys):
         for model in bench_boosting_rounds.MODELS:
             for n, mean in zip((5, 10), np.mean(of_data[model], axis=0), strict=True):
                 assert mean[0] > 0.6
-                assert f"| {model} | {n} | {mean[0]:.4f} |" in printed
+                assert f"| {model} | {n} | {mean[0]:.5f} |" in printed
         assert all(5 <= n <= 10 for n in of_data["early stopping"]["rounds"])

@@ -190,6 +190,15 @@ def test_leaf_values_are_bounded_where_nothing_else_bounds_them(rng):
     assert model.auc_ == 1.0
 
 
+def test_growth_goes_on_where_all_pairs_are_sure(rng):
+    """At the top of the ranking, where the loss is almost zero, hardly a pair would be told apart otherwise."""
+    X, y = np.repeat([[0.0], [5.0]], 30, axis=0) + rng.normal(0, 0.1, (60, 1)), np.repeat([0, 1], 30)
+    model = fixed(n_estimators=40, learning_rate=1.0, l2=0.0).fit(X, y)
+    scores, same = model.pairwise_score(X), y[:, np.newaxis] == y
+    assert np.median(np.where(same, scores, -scores)) > 30.0
+    assert all((tree.cells.inside >= 0).any() for tree in model.trees_)
+
+
 @pytest.mark.parametrize("kind", ["abs_diff", "cosine", "oblique"])
 def test_scores_are_monotone_where_asked(rng, kind):
     X, y = rng.normal(size=(80, 2)), rng.integers(0, 2, 80)  # labels that mean nothing, so that any direction may occur

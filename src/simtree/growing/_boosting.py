@@ -41,7 +41,8 @@ MAX_STEP = 4.0
 CHUNK = 1 << 16
 # Candidates for hard different pairs, as a multiple of the different pairs of a round, and the share of them that are hard.
 CANDIDATES, HARD_SHARE = 4, 0.5
-# A split that decreases the mean loss of all pairs by less than this is not made: it may be rounding.
+# A split that decreases the loss by less than this share of the sum of all gradients, to which they are rounded, is not made.
+# Relative to the number of pairs the bound would end the growth where almost all pairs are sure: at the top of the ranking.
 MIN_GAIN = 1e-10
 # What random numbers are for, so that each purpose has its own stream.
 FOR_PAIRS, FOR_ROUND = 1, 2
@@ -294,13 +295,13 @@ class Booster:
             kernels.fill_gradients(scores, pairs.same[rows], pairs.weights[rows], gradients[rows], hessians[rows])
 
         self._in_chunks(n, fill_gradients)
-        unit_g, unit_h = (max(float(np.abs(part).sum()), MIN_SUM) / MAX_SUM for part in (gradients, hessians))
+        total_g, total_h = (max(float(np.abs(part).sum()), MIN_SUM) for part in (gradients, hessians))
+        unit_g, unit_h = total_g / MAX_SUM, total_h / MAX_SUM
         self._in_chunks(n, lambda rows: kernels.fill_packed(gradients[rows], hessians[rows], unit_g, unit_h, packed[rows]))
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
         n_bins = self.bins.n_bins + (N_STATES if self.one_code else 0)
-        min_gain = MIN_GAIN * sum(sums)
-        rule = Rule(unit_g, unit_h, max_hessian, n_bins, params.l2, *limits, min_gain, self.one_code)
+        rule = Rule(unit_g, unit_h, max_hessian, n_bins, params.l2, *limits, MIN_GAIN * total_g, self.one_code)
         rows = self._subsample(pairs.same, rng)
         coordinates = params.pair_map.of_columns(params.columns)
         if params.n_columns < len(params.columns):

@@ -69,8 +69,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         Maximum depth of a tree, from 1 to 52; None for 52.
     min_samples_leaf : int, default=20
         Minimum number of pairs in a leaf.
-    l2 : float, default=1.0
-        L2 penalty of leaf values.
+    l2 : float, default=0.01
+        L2 penalty of leaf values, in units of the Hessian of the loss, which is 0.25 for a pair of which nothing is known and
+        almost 0 for one that is sure. A large penalty hardly tells the most similar pairs apart.
     max_features : int, float or None, default=None
         Number of features (share of them if a float) drawn for each tree; None uses all. Pairwise coordinates are always
         used.
@@ -185,7 +186,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         max_leaf_nodes: int = 63,
         max_depth: int | None = None,
         min_samples_leaf: int = 20,
-        l2: float = 1.0,
+        l2: float = 0.01,
         max_features: int | float | None = None,
         subsample: float = 1.0,
         monotonic_cst: Mapping[str, int] | Sequence[int] | None = None,
