@@ -46,6 +46,7 @@ MODELS = {
     "fixed pairs, l2=1": {"refresh": None, "l2": 1.0},
     "fixed pairs, l2=0.1": {"refresh": None, "l2": 0.1},
     "new pairs": {},
+    "new pairs, l2=0.01": {"l2": 0.01},
     "ten times the pairs for ten times as long, a tenth per tree": {"refresh": 100, "subsample": 0.1},
     "new pairs, focus_fpr=0.1": {"focus_fpr": 0.1},
     "new pairs, focus_fpr=0.01": {"focus_fpr": 0.01},

@@ -190,6 +190,21 @@ def test_leaf_values_are_bounded_where_nothing_else_bounds_them(rng):
     assert model.auc_ == 1.0
 
 
+@pytest.mark.parametrize(("given", "expected"), [({}, growing.L2_OF_NEW_PAIRS), ({"refresh": None}, growing.L2)])
+def test_penalty_is_larger_where_pairs_are_drawn_anew(people, given, expected):
+    scores = [fixed(n_estimators=5, l2=l2, **given).fit(*people).pairwise_score(people[0]) for l2 in ("auto", expected)]
+    np.testing.assert_array_equal(*scores)
+    assert not np.array_equal(scores[0], fixed(n_estimators=5, l2=0.3, **given).fit(*people).pairwise_score(people[0]))
+
+
+def test_given_pairs_have_a_small_penalty(people):
+    X, y = people
+    index = PairSampler(y).sample(500, np.random.default_rng(0))
+    how = {"pairs": np.column_stack([index.first, index.second])}
+    scores = [fixed(n_estimators=5, l2=l2).fit(X, index.same, **how).pairwise_score(X) for l2 in ("auto", growing.L2)]
+    np.testing.assert_array_equal(*scores)
+
+
 def test_growth_goes_on_where_all_pairs_are_sure(rng):
     """At the top of the ranking, where the loss is almost zero, hardly a pair would be told apart otherwise."""
     X, y = np.repeat([[0.0], [5.0]], 30, axis=0) + rng.normal(0, 0.1, (60, 1)), np.repeat([0, 1], 30)
@@ -633,6 +648,7 @@ def test_trees_of_other_categories_cannot_be_added(blobs, tmp_path):
         ({"learning_rate": 0.0}, ValueError, r"learning_rate=0\.0 is out of range"),
         ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes=1 is out of range"),
         ({"l2": -1.0}, ValueError, r"l2=-1\.0 is out of range"),
+        ({"l2": "none"}, ValueError, "l2='none' is unknown"),
         ({"subsample": 1.5}, ValueError, r"subsample=1\.5 is out of range"),
         ({"max_bins": None}, TypeError, "max_bins=None is not an integer"),
         ({"refresh": 0}, ValueError, "refresh=0 is out of range"),

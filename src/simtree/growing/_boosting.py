@@ -37,6 +37,9 @@ from simtree.trees._regions import INSIDE, OUTSIDE, AxisRegion
 # Bound of a leaf value before it is multiplied by the learning rate: where a cell is almost sure, its Hessian is almost zero,
 # and a Newton step would jump to the top of the ranking.
 MAX_STEP = 4.0
+# L2 penalty by default. Where pairs are drawn anew, a sure cell meets a pair of the other kind now and then, and later rounds,
+# which see other pairs, do not take back what a small penalty would give it.
+L2, L2_OF_NEW_PAIRS = 0.01, 1.0
 # Pairs processed by one thread at a time.
 CHUNK = 1 << 16
 # Candidates for hard different pairs, as a multiple of the different pairs of a round, and the share of them that are hard.
@@ -58,8 +61,10 @@ class BoostingParams:
         Coordinates of a pair.
     directions : ndarray of shape (n_coordinates,)
         1 if the score must not decrease with the coordinate, -1 if it must not increase, 0 otherwise.
-    learning_rate, max_leaf_nodes, max_depth, min_samples_leaf, l2
+    learning_rate, max_leaf_nodes, max_depth, min_samples_leaf
         Factor of the values of each tree, and its limits.
+    l2 : float or None
+        L2 penalty of leaf values; None for that of new pairs or of the same ones.
     n_columns : int
         Number of columns (features, and products with directions) drawn for each tree. Pairwise coordinates are always used.
     subsample : float
@@ -82,7 +87,7 @@ class BoostingParams:
     max_leaf_nodes: int
     max_depth: int
     min_samples_leaf: int
-    l2: float
+    l2: float | None
     n_columns: int
     subsample: float
     max_bins: int
@@ -177,6 +182,9 @@ class Booster:
         exhausted = params.n_pairs is None or params.n_pairs >= source.n_pairs
         fixed = source.labels is None or (exhausted and params.same_weighting == "pairs")
         self._refresh = None if fixed else params.refresh
+        # As asked for, whether or not there are more pairs than are drawn at a time: both fits of early stopping do the same.
+        new_pairs = source.labels is not None and params.refresh is not None
+        self._l2 = (L2_OF_NEW_PAIRS if new_pairs else L2) if params.l2 is None else params.l2
         self._histograms = np.empty((0, 0, 0), dtype=np.int64)
         self._stack = ExitStack()
 
@@ -301,7 +309,7 @@ class Booster:
         limits = (params.min_samples_leaf, params.max_leaf_nodes, params.max_depth)
         max_hessian = int(np.rint(hessians.max() / unit_h)) + 1
         n_bins = self.bins.n_bins + (N_STATES if self.one_code else 0)
-        rule = Rule(unit_g, unit_h, max_hessian, n_bins, params.l2, *limits, MIN_GAIN * total_g, self.one_code)
+        rule = Rule(unit_g, unit_h, max_hessian, n_bins, self._l2, *limits, MIN_GAIN * total_g, self.one_code)
         rows = self._subsample(pairs.same, rng)
         coordinates = params.pair_map.of_columns(params.columns)
         if params.n_columns < len(params.columns):
@@ -310,7 +318,7 @@ class Booster:
         n_cells = int(cells.size[0])
         exact, n_same = np.empty((2, n_cells)), np.empty(n_cells, dtype=np.int64)
         kernels.sum_cells(rows, gradients, hessians, pairs.same, cells, exact, n_same)
-        penalised = np.maximum(exact[1] + params.l2, TINY)
+        penalised = np.maximum(exact[1] + self._l2, TINY)
         values = params.learning_rate * np.clip(-exact[0] / penalised, cells.low[:n_cells], cells.high[:n_cells])
         grown = _freeze(params.pair_map, self.bins.edges, coordinates, cells, values, n_same, self.one_code > 0)
         if len(rows) == n:

@@ -69,9 +69,11 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         Maximum depth of a tree, from 1 to 52; None for 52.
     min_samples_leaf : int, default=20
         Minimum number of pairs in a leaf.
-    l2 : float, default=0.01
+    l2 : float or "auto", default="auto"
         L2 penalty of leaf values, in units of the Hessian of the loss, which is 0.25 for a pair of which nothing is known and
-        almost 0 for one that is sure. A large penalty hardly tells the most similar pairs apart.
+        almost 0 for one that is sure. ``"auto"`` is 1 where new pairs are drawn, and 0.01 for given pairs or ``refresh=None``:
+        with a large penalty the most similar pairs are hardly told apart, with a small one single new pairs among them count
+        too much.
     max_features : int, float or None, default=None
         Number of features (share of them if a float) drawn for each tree; None uses all. Pairwise coordinates are always
         used.
@@ -186,7 +188,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         max_leaf_nodes: int = 63,
         max_depth: int | None = None,
         min_samples_leaf: int = 20,
-        l2: float = 0.01,
+        l2: float | str = "auto",
         max_features: int | float | None = None,
         subsample: float = 1.0,
         monotonic_cst: Mapping[str, int] | Sequence[int] | None = None,
@@ -442,7 +444,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
             max_leaf_nodes=int(self.max_leaf_nodes),
             max_depth=MAX_DEPTH if self.max_depth is None else int(self.max_depth),
             min_samples_leaf=int(self.min_samples_leaf),
-            l2=float(self.l2),
+            l2=None if isinstance(self.l2, str) else float(self.l2),
             n_columns=n_to_draw("max_features", self.max_features, len(columns)),
             subsample=float(self.subsample),
             max_bins=int(self.max_bins),
@@ -501,7 +503,10 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if self.max_depth is not None:
             check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
-        check_real("l2", self.l2, 0.0, MAX_L2)
+        if isinstance(self.l2, str):
+            check_choice("l2", self.l2, ("auto",))
+        else:
+            check_real("l2", self.l2, 0.0, MAX_L2)
         check_real("subsample", self.subsample, 0.0, 1.0, open_low=True)
         check_integer("max_bins", self.max_bins, 2, 256)
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.5, open_low=True)
