@@ -70,10 +70,8 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     min_samples_leaf : int, default=20
         Minimum number of pairs in a leaf.
     l2 : float or "auto", default="auto"
-        L2 penalty of leaf values, in units of the Hessian of the loss, which is 0.25 for a pair of which nothing is known and
-        almost 0 for one that is sure. ``"auto"`` is 1 where new pairs are drawn, and 0.01 for given pairs or ``refresh=None``:
-        with a large penalty the most similar pairs are hardly told apart, with a small one single new pairs among them count
-        too much.
+        L2 penalty of leaf values. ``"auto"`` is 1 where new pairs are drawn, and 0.01 for given pairs or ``refresh=None``. A
+        large one hardly tells the most similar pairs apart; with a small one, single new pairs among them count too much.
     max_features : int, float or None, default=None
         Number of features (share of them if a float) drawn for each tree; None uses all. Pairwise coordinates are always
         used.
