@@ -648,7 +648,7 @@ def test_trees_of_other_categories_cannot_be_added(blobs, tmp_path):
         ({"learning_rate": 0.0}, ValueError, r"learning_rate=0\.0 is out of range"),
         ({"max_leaf_nodes": 1}, ValueError, "max_leaf_nodes=1 is out of range"),
         ({"l2": -1.0}, ValueError, r"l2=-1\.0 is out of range"),
-        ({"l2": "none"}, ValueError, "l2='none' is unknown"),
+        ({"l2": "none"}, ValueError, r"l2='none' is unknown; give 'auto' or a number from 0 to 1e\+09\."),
         ({"subsample": 1.5}, ValueError, r"subsample=1\.5 is out of range"),
         ({"max_bins": None}, TypeError, "max_bins=None is not an integer"),
         ({"refresh": 0}, ValueError, "refresh=0 is out of range"),

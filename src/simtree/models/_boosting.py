@@ -70,7 +70,7 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
     min_samples_leaf : int, default=20
         Minimum number of pairs in a leaf.
     l2 : float or "auto", default="auto"
-        L2 penalty of leaf values. ``"auto"`` is 1 where new pairs are drawn, and 0.01 for given pairs or ``refresh=None``. A
+        L2 penalty of leaf values. ``"auto"`` is 1 for labelled samples with ``refresh``, and 0.01 where pairs stay the same. A
         large one hardly tells the most similar pairs apart; with a small one, single new pairs among them count too much.
     max_features : int, float or None, default=None
         Number of features (share of them if a float) drawn for each tree; None uses all. Pairwise coordinates are always
@@ -501,9 +501,9 @@ class SimilarityBoosting(CallbackSupportMixin, TreeModel):
         if self.max_depth is not None:
             check_integer("max_depth", self.max_depth, 1, MAX_DEPTH)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
-        if isinstance(self.l2, str):
-            check_choice("l2", self.l2, ("auto",))
-        else:
+        if isinstance(self.l2, str) and self.l2 != "auto":
+            raise ValueError(f"l2={self.l2!r} is unknown; give 'auto' or a number from 0 to {MAX_L2:g}.")
+        if self.l2 != "auto":
             check_real("l2", self.l2, 0.0, MAX_L2)
         check_real("subsample", self.subsample, 0.0, 1.0, open_low=True)
         check_integer("max_bins", self.max_bins, 2, 256)
